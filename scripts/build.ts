@@ -1,0 +1,12 @@
+/** Compiles `src` to `dist` and copies the scripts (.lua, .sql) that stand beside the code. */
+import { spawnSync } from "node:child_process";
+import { chmodSync, cpSync, rmSync } from "node:fs";
+
+rmSync("dist", { recursive: true, force: true });
+const compiler = spawnSync("node_modules/.bin/tsc", ["-p", "tsconfig.build.json"], { stdio: "inherit" });
+if (compiler.status !== 0) process.exit(compiler.status ?? 1);
+cpSync("src", "dist", {
+  recursive: true,
+  filter: (path) => !/\.[a-z]+$/i.test(path) || /\.(lua|sql|sh)$/.test(path),
+});
+chmodSync("dist/cli/main.js", 0o755);
