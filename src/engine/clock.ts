@@ -1,0 +1,103 @@
+/**
+ * The one seam for time, timers and randomness. Nothing else in the library reads a clock, sets a timer or draws a
+ * random number, so a test or a simulation can own all three by handing over another `Clock`.
+ */
+import { randomFillSync } from "node:crypto";
+
+/** One moment, read from both clocks of this machine. Instants are compared only with instants of the same clock. */
+export interface Instant {
+  /** Monotonic milliseconds; the origin means nothing. Stops while the machine is suspended. */
+  readonly monoMs: number;
+  /** Wall-clock milliseconds since 1970. May jump; used only to notice a suspended machine. */
+  readonly wallMs: number;
+}
+
+export interface Timer {
+  /** Stops the timer; harmless when it has fired already. */
+  cancel(): void;
+}
+
+export interface Clock {
+  /** Monotonic milliseconds, with fractions. */
+  monotonicMs(): number;
+  /** Wall-clock milliseconds since 1970. */
+  wallMs(): number;
+  /** Calls `run` once, `delayMs` from now at the earliest. The timer never keeps the process alive. */
+  after(delayMs: number, run: () => void): Timer;
+  /** Keeps the process alive until cancelled. */
+  stayAlive(): Timer;
+  /** A number in [0, 1). Good enough for back-off, not for identities. */
+  random(): number;
+  /** `size` bytes nobody can guess. */
+  randomBytes(size: number): Uint8Array;
+}
+
+/** Node's longest timer. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+const RANDOM_POOL_BYTES = 4096;
+
+class SystemClock implements Clock {
+  readonly #pool = Buffer.allocUnsafe(RANDOM_POOL_BYTES);
+  #poolUsed = RANDOM_POOL_BYTES;
+
+  monotonicMs(): number {
+    return performance.now();
+  }
+
+  wallMs(): number {
+    return Date.now();
+  }
+
+  after(delayMs: number, run: () => void): Timer {
+    const timer = setTimeout(run, Math.min(Math.max(delayMs, 0), LONGEST_TIMER_MS));
+    timer.unref();
+    return { cancel: () => clearTimeout(timer) };
+  }
+
+  stayAlive(): Timer {
+    const timer = setInterval(() => {}, LONGEST_TIMER_MS);
+    return { cancel: () => clearInterval(timer) };
+  }
+
+  random(): number {
+    return Math.random();
+  }
+
+  randomBytes(size: number): Uint8Array {
+    if (size > RANDOM_POOL_BYTES) return randomFillSync(Buffer.allocUnsafe(size));
+    // One call to the crypto generator serves many owners: drawing 16 bytes at a time costs more than a lock.
+    if (this.#poolUsed + size > RANDOM_POOL_BYTES) {
+      randomFillSync(this.#pool);
+      this.#poolUsed = 0;
+    }
+    const from = this.#poolUsed;
+    this.#poolUsed += size;
+    return Buffer.from(this.#pool.subarray(from, this.#poolUsed));
+  }
+}
+
+/** The clocks, timers and randomness of this machine. */
+export const systemClock: Clock = new SystemClock();
+
+export function instant(clock: Clock): Instant {
+  return { monoMs: clock.monotonicMs(), wallMs: clock.wallMs() };
+}
+
+/** Resolves after `delayMs` on `clock`; rejects with the signal's reason when `signal` aborts first. */
+export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) {
+      reject(signal.reason);
+      return;
+    }
+    const onAbort = (): void => {
+      timer.cancel();
+      reject(signal?.reason);
+    };
+    const timer = clock.after(delayMs, () => {
+      signal?.removeEventListener("abort", onAbort);
+      resolve();
+    });
+    signal?.addEventListener("abort", onAbort, { once: true });
+  });
+}
