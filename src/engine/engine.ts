@@ -52,11 +52,6 @@ export interface RequestSpec {
   /** End all holders and go to the front. */
   readonly steal: boolean;
   readonly client: Client;
-  /**
-   * On one machine: a process whose life keeps the place taken besides the lease (the command of `holdfast run`).
-   * Engines that cannot look at processes ignore it.
-   */
-  readonly guardedPid?: number | undefined;
 }
 
 /**

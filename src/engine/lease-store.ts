@@ -27,7 +27,6 @@ export interface Ask {
   readonly wait: boolean;
   readonly steal: boolean;
   readonly client: Client;
-  readonly guardedPid?: number | undefined;
 }
 
 /** What keeps a request alive: its identity and the TTLs to set, by its state. */
