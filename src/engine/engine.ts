@@ -111,13 +111,13 @@ export interface Engine {
    * Waits in the engine until granted. Resolves to null when busy and not to wait. Rejects with the signal's reason
    * when it aborts first; nothing then stays behind.
    */
-  request(spec: RequestSpec, signal: AbortSignal): Promise<Grant | null>;
+  request(spec: RequestSpec, signal?: AbortSignal): Promise<Grant | null>;
   inspect(name: string): Promise<Queue>;
   /** The names that have a queue, in no order; `prefix` filters. */
   names(prefix?: string): AsyncIterable<string>;
   /** Ends the request that holds `name` with `token`. False when there is none. */
   evict(name: string, token: bigint): Promise<boolean>;
-  /** Withdraws what is pending, releases nothing that is held, then lets go of the server. Idempotent. */
+  /** Withdraws what is pending (it rejects with `ClosedError`), releases nothing that is held, lets go of the server. Idempotent. */
   close(): Promise<void>;
 }
 

@@ -1,0 +1,62 @@
+/** The holds of one lock manager: their alarms, the watch on the clocks, and what keeps the process alive. */
+import { type Alarm, Alarms } from "../engine/alarms.ts";
+import { type Clock, type Timer } from "../engine/clock.ts";
+import { type LossReason } from "../engine/errors.ts";
+import { type Hold, type Keeping } from "./hold.ts";
+
+/** How often the two clocks are compared while something is held. A suspended machine is noticed this soon after it wakes. */
+const CLOCK_CHECK_MS = 1_000;
+
+export class HoldKeeper implements Keeping {
+  readonly clock: Clock;
+  readonly alarms: Alarms;
+  readonly renews: boolean;
+  readonly #holds = new Set<Hold>();
+  #underWay = 0;
+  #alive: Timer | undefined;
+  #clockCheck: Alarm | undefined;
+
+  constructor(clock: Clock, renews: boolean) {
+    this.clock = clock;
+    this.alarms = new Alarms(clock);
+    this.renews = renews;
+  }
+
+  add(hold: Hold): void {
+    this.#holds.add(hold);
+    this.#clockCheck ??= this.#nextClockCheck();
+  }
+
+  remove(hold: Hold): void {
+    this.#holds.delete(hold);
+  }
+
+  async during<T>(work: Promise<T>): Promise<T> {
+    if (this.#underWay++ === 0) this.#alive ??= this.clock.stayAlive();
+    try {
+      return await work;
+    } finally {
+      if (--this.#underWay === 0) {
+        this.#alive?.cancel();
+        this.#alive = undefined;
+      }
+    }
+  }
+
+  /** Ends all holds; resolves when the engine has confirmed it or the leases have run out. */
+  async endAll(reason: LossReason): Promise<void> {
+    await Promise.all([...this.#holds].map((hold) => hold.end(reason)));
+  }
+
+  close(): void {
+    this.alarms.clear();
+    this.#clockCheck = undefined;
+  }
+
+  #nextClockCheck(): Alarm {
+    return this.alarms.set(this.clock.monotonicMs() + CLOCK_CHECK_MS, () => {
+      for (const hold of this.#holds) hold.checkClocks();
+      this.#clockCheck = this.#holds.size > 0 ? this.#nextClockCheck() : undefined;
+    });
+  }
+}
