@@ -18,7 +18,7 @@ export interface Timer {
 }
 
 export interface Clock {
-  /** Monotonic milliseconds, with fractions. */
+  /** Monotonic milliseconds, with fractions. The system clock's are the same for all processes since the machine booted. */
   monotonicMs(): number;
   /** Wall-clock milliseconds since 1970. */
   wallMs(): number;
@@ -41,7 +41,9 @@ class SystemClock implements Clock {
   #poolUsed = RANDOM_POOL_BYTES;
 
   monotonicMs(): number {
-    return performance.now();
+    // Not performance.now(), which counts from the start of this thread: processes that share a file share this clock.
+    const [seconds, nanoseconds] = process.hrtime();
+    return seconds * 1000 + nanoseconds / 1e6;
   }
 
   wallMs(): number {
