@@ -203,10 +203,11 @@ export class ZooKeeper {
 
   /** All parts are applied, or none: then it rejects with `TransactionError`, which says which part failed and why. */
   multi(parts: readonly TransactionRequest[], { signal }: RequestOptions = {}): Promise<TransactionResult[]> {
-    return this.#attempt(async () => {
-      const results = await this.#session.submit(multi(parts.map((part) => this.#part(part))), signal);
-      return results.map((result) =>
-        result.kind === "create" ? { ...result, path: this.#chroot.toClient(result.path) } : result,
+    return this.#attempt(() => {
+      const checked = parts.map((part) => this.#part(part));
+      return this.#session.submit(
+        multi(checked, (path) => this.#chroot.toClient(path)),
+        signal,
       );
     });
   }

@@ -29,7 +29,7 @@ export function parseConnectionString(text: string): ConnectionString {
 }
 
 const BRACKETED = /^\[([^\]]+)\](?::(\d+))?$/;
-const PLAIN = /^([^:]+)(?::(\d+))?$/;
+const PLAIN = /^([^:[\]]+)(?::(\d+))?$/;
 const BARE_IPV6 = /^([\da-f.]*(?::[\da-f.]*){2,})$/i;
 
 function parseHost(text: string): Host {

@@ -1,7 +1,7 @@
 /** Several changes as one: all are applied or none. Bytes out, values in; no I/O. */
 import { codeOf, ProtocolError, ZooKeeperError, type ZooKeeperErrorCode } from "./errors.ts";
 import { type JuteReader, type JuteWriter } from "./jute.ts";
-import { type CreatedNode, createOpCode, type CreateRequest, type Operation, writeCreate } from "./operations.ts";
+import { createOpCode, type CreateRequest, type Operation, writeCreate } from "./operations.ts";
 import { OpCode } from "./protocol.ts";
 import { readStat, type Stat } from "./records.ts";
 
@@ -13,7 +13,8 @@ export type TransactionPart =
   | { readonly kind: "check"; readonly path: string; readonly version: number };
 
 export type TransactionResult =
-  | ({ readonly kind: "create" } & CreatedNode)
+  /** Servers tell no `stat` here up to 3.8, whatever was asked. */
+  | { readonly kind: "create"; readonly path: string; readonly stat: Stat | undefined }
   | { readonly kind: "delete" }
   | { readonly kind: "setData"; readonly stat: Stat }
   | { readonly kind: "check" };
@@ -29,7 +30,11 @@ export class TransactionError extends ZooKeeperError {
   }
 }
 
-export function multi(parts: readonly TransactionPart[]): Operation<TransactionResult[]> {
+/** `showPath`: how a path of the server looks to the caller. */
+export function multi(
+  parts: readonly TransactionPart[],
+  showPath: (path: string) => string,
+): Operation<TransactionResult[]> {
   return {
     opCode: OpCode.multi,
     verb: "multi",
@@ -39,7 +44,7 @@ export function multi(parts: readonly TransactionPart[]): Operation<TransactionR
       for (const part of parts) writePart(writer, part);
       writeHeader(writer, OpCode.error, true);
     },
-    decode: (reader) => readResults(reader, parts),
+    decode: (reader) => readResults(reader, parts, showPath),
   };
 }
 
@@ -69,7 +74,11 @@ function writePart(writer: JuteWriter, part: TransactionPart): void {
 }
 
 /** A failed part is a number: the reason where it failed, 0 before it (undone), RUNTIME_INCONSISTENCY after it (not tried). */
-function readResults(reader: JuteReader, parts: readonly TransactionPart[]): TransactionResult[] {
+function readResults(
+  reader: JuteReader,
+  parts: readonly TransactionPart[],
+  showPath: (path: string) => string,
+): TransactionResult[] {
   const results: TransactionResult[] = [];
   const errors: number[] = [];
   for (;;) {
@@ -79,19 +88,21 @@ function readResults(reader: JuteReader, parts: readonly TransactionPart[]): Tra
     if (done) break;
     if (results.length + errors.length >= parts.length) throw new ProtocolError("more results than parts");
     if (opCode === OpCode.error) errors.push(reader.remaining >= 4 ? reader.int32() : headerError);
-    else results.push(readResult(reader, opCode));
+    else results.push(readResult(reader, opCode, showPath));
   }
-  if (errors.length > 0) throw failure(errors, parts);
+  if (errors.length > 0) throw failure(errors, parts, showPath);
   if (results.length !== parts.length) throw new ProtocolError("fewer results than parts");
   return results;
 }
 
-function readResult(reader: JuteReader, opCode: number): TransactionResult {
+function readResult(reader: JuteReader, opCode: number, showPath: (path: string) => string): TransactionResult {
   switch (opCode) {
+    case OpCode.create:
+      return { kind: "create", path: showPath(reader.string()), stat: undefined };
     case OpCode.create2:
     case OpCode.createContainer:
     case OpCode.createTtl:
-      return { kind: "create", path: reader.string(), stat: readStat(reader) };
+      return { kind: "create", path: showPath(reader.string()), stat: readStat(reader) };
     case OpCode.delete:
       return { kind: "delete" };
     case OpCode.setData:
@@ -105,12 +116,17 @@ function readResult(reader: JuteReader, opCode: number): TransactionResult {
 
 const NOT_TRIED = -2;
 
-function failure(errors: readonly number[], parts: readonly TransactionPart[]): TransactionError {
+function failure(
+  errors: readonly number[],
+  parts: readonly TransactionPart[],
+  showPath: (path: string) => string,
+): TransactionError {
   const index = errors.findIndex((code) => code !== 0 && code !== NOT_TRIED);
-  const at = index < 0 ? 0 : index;
+  const at = Math.max(index, 0);
   const serverCode = errors[at] ?? NOT_TRIED;
-  const part = parts[at];
   const code = codeOf(serverCode);
-  const message = `multi: part ${at} (${part?.kind} ${part?.path}) failed with ${code} (${serverCode}); nothing was applied`;
-  return new TransactionError(code, at, message, serverCode, part?.path);
+  const part = parts[at];
+  const path = part === undefined ? undefined : showPath(part.path);
+  const message = `multi: part ${at} (${part?.kind} ${path}) failed with ${code} (${serverCode}); nothing was applied`;
+  return new TransactionError(code, at, message, serverCode, path);
 }

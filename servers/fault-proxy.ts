@@ -1,0 +1,169 @@
+/** A TCP proxy in front of one server that makes the network misbehave: latency, stalls, lost directions, resets, cuts. */
+import { connect, createServer, type Server, type Socket } from "node:net";
+import { freePort } from "./free-port.ts";
+
+export interface Faults {
+  /** What happens to bytes on their way to the server. "drop": read and thrown away; "stall": not read, kept for later. */
+  readonly toServer?: "pass" | "drop" | "stall";
+  /** The same on the way back: with "drop" a request is applied and its reply lost. */
+  readonly toClient?: "pass" | "drop" | "stall";
+  /** Added to each direction, in ms. */
+  readonly delayMs?: number;
+  /** New connections are reset. */
+  readonly refuse?: boolean;
+  /** Each connection is reset when so many bytes have come from the server: in the middle of a packet, if one likes. */
+  readonly cutToClientAfter?: number;
+  /** The same for bytes from the client. */
+  readonly cutToServerAfter?: number;
+}
+
+export interface FaultProxy {
+  readonly port: number;
+  readonly address: string;
+  /** Changes what is named; the rest stays as it is. "pass" also lets go what was stalled. */
+  set(faults: Faults): void;
+  /** Resets every connection. */
+  reset(): void;
+  /** Connections there are now. */
+  readonly connections: number;
+  close(): Promise<void>;
+}
+
+type Settings = Required<Faults>;
+type Direction = "toServer" | "toClient";
+
+export async function startFaultProxy(targetPort: number, targetHost = "127.0.0.1"): Promise<FaultProxy> {
+  const proxy = new TcpFaultProxy(await freePort(), { port: targetPort, host: targetHost });
+  await proxy.listen();
+  return proxy;
+}
+
+class TcpFaultProxy implements FaultProxy {
+  readonly port: number;
+  readonly #target: { port: number; host: string };
+  readonly #server: Server;
+  readonly #pairs = new Set<Pair>();
+  #settings: Settings = {
+    toServer: "pass",
+    toClient: "pass",
+    delayMs: 0,
+    refuse: false,
+    cutToClientAfter: Infinity,
+    cutToServerAfter: Infinity,
+  };
+
+  constructor(port: number, target: { port: number; host: string }) {
+    this.port = port;
+    this.#target = target;
+    this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (client) => this.#accept(client));
+  }
+
+  get address(): string {
+    return `127.0.0.1:${this.port}`;
+  }
+
+  get connections(): number {
+    return this.#pairs.size;
+  }
+
+  listen(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#server.once("error", reject).listen(this.port, "127.0.0.1", resolve);
+    });
+  }
+
+  set(faults: Faults): void {
+    this.#settings = { ...this.#settings, ...faults };
+    for (const pair of this.#pairs) pair.letGo();
+  }
+
+  reset(): void {
+    for (const pair of this.#pairs) pair.reset();
+  }
+
+  close(): Promise<void> {
+    this.reset();
+    return new Promise((resolve) => this.#server.close(() => resolve()));
+  }
+
+  #accept(client: Socket): void {
+    if (this.#settings.refuse) {
+      client.resetAndDestroy();
+      return;
+    }
+    const pair = new Pair(
+      client,
+      connect({ ...this.#target, allowHalfOpen: true, noDelay: true }),
+      () => this.#settings,
+    );
+    this.#pairs.add(pair);
+    pair.onEnd(() => this.#pairs.delete(pair));
+  }
+}
+
+class Pair {
+  readonly #sockets: Readonly<Record<Direction, { from: Socket; to: Socket }>>;
+  readonly #settings: () => Settings;
+  readonly #kept: Record<Direction, Buffer[]> = { toServer: [], toClient: [] };
+  readonly #passed: Record<Direction, number> = { toServer: 0, toClient: 0 };
+  #ended: (() => void) | undefined;
+
+  constructor(client: Socket, server: Socket, settings: () => Settings) {
+    this.#settings = settings;
+    this.#sockets = { toServer: { from: client, to: server }, toClient: { from: server, to: client } };
+    for (const direction of ["toServer", "toClient"] as const) {
+      const { from, to } = this.#sockets[direction];
+      from.on("data", (bytes: Buffer) => this.#pass(direction, bytes));
+      from.on("error", () => this.reset());
+      // A dropped direction swallows the end as well: the other side sees a connection that is half open.
+      from.on("end", () => this.#settings()[direction] === "pass" && to.end());
+      from.on("close", () => this.#sockets[direction].to.destroyed && this.#ended?.());
+    }
+  }
+
+  onEnd(ended: () => void): void {
+    this.#ended = ended;
+  }
+
+  reset(): void {
+    const { from, to } = this.#sockets.toServer;
+    from.resetAndDestroy();
+    to.resetAndDestroy();
+    this.#ended?.();
+  }
+
+  letGo(): void {
+    for (const direction of ["toServer", "toClient"] as const) {
+      if (this.#settings()[direction] === "stall") continue;
+      for (const bytes of this.#kept[direction].splice(0)) this.#pass(direction, bytes);
+      this.#sockets[direction].from.resume();
+    }
+  }
+
+  #pass(direction: Direction, bytes: Buffer): void {
+    const settings = this.#settings();
+    const { from, to } = this.#sockets[direction];
+    if (settings[direction] === "drop") return;
+    if (settings[direction] === "stall") {
+      from.pause();
+      this.#kept[direction].push(bytes);
+      return;
+    }
+    const limit = direction === "toClient" ? settings.cutToClientAfter : settings.cutToServerAfter;
+    const left = limit - this.#passed[direction];
+    this.#passed[direction] += bytes.length;
+    if (bytes.length <= left) this.#write(to, bytes, settings.delayMs);
+    else this.#cut(to, bytes.subarray(0, Math.max(left, 0)));
+  }
+
+  #write(to: Socket, bytes: Buffer, delayMs: number): void {
+    if (delayMs === 0) to.write(bytes);
+    else setTimeout(() => to.writable && to.write(bytes), delayMs);
+  }
+
+  /** The last bytes arrive, then nothing: a graceful end here, a reset there. */
+  #cut(to: Socket, last: Buffer): void {
+    for (const { from } of Object.values(this.#sockets)) from.pause();
+    to.end(last, () => setTimeout(() => this.reset(), 20));
+  }
+}
