@@ -19,8 +19,4 @@ export class Backoff {
     this.#tries = Math.min(this.#tries + 1, 30);
     return full * (0.5 + 0.5 * this.#clock.random());
   }
-
-  reset(): void {
-    this.#tries = 0;
-  }
 }

@@ -39,6 +39,8 @@ const RANDOM_POOL_BYTES = 4096;
 class SystemClock implements Clock {
   readonly #pool = Buffer.allocUnsafe(RANDOM_POOL_BYTES);
   #poolUsed = RANDOM_POOL_BYTES;
+  #alive: NodeJS.Timeout | undefined;
+  #aliveCount = 0;
 
   monotonicMs(): number {
     // Not performance.now(), which counts from the start of this thread: processes that share a file share this clock.
@@ -57,8 +59,17 @@ class SystemClock implements Clock {
   }
 
   stayAlive(): Timer {
-    const timer = setInterval(() => {}, LONGEST_TIMER_MS);
-    return { cancel: () => clearInterval(timer) };
+    // One timer for all, referenced while somebody needs it: making a timer costs more than a lock.
+    this.#alive ??= setInterval(() => {}, LONGEST_TIMER_MS).unref();
+    if (this.#aliveCount++ === 0) this.#alive.ref();
+    let cancelled = false;
+    return {
+      cancel: () => {
+        if (cancelled) return;
+        cancelled = true;
+        if (--this.#aliveCount === 0) this.#alive?.unref();
+      },
+    };
   }
 
   random(): number {

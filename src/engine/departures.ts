@@ -1,5 +1,5 @@
 /** Leaving a queue: tried until the store confirms it or the lease has run out, in the background if need be. */
-import { type Alarms } from "./alarms.ts";
+import { type Alarm, type Alarms } from "./alarms.ts";
 import { Backoff } from "./backoff.ts";
 import { type Clock } from "./clock.ts";
 
@@ -9,7 +9,7 @@ const LONGEST_RETRY_MS = 1_000;
 export class Departures {
   readonly #clock: Clock;
   readonly #alarms: Alarms;
-  readonly #underWay = new Set<Promise<void>>();
+  readonly #underWay = new Set<Departure>();
   #closed = false;
 
   constructor(clock: Clock, alarms: Alarms) {
@@ -22,42 +22,69 @@ export class Departures {
    * Never rejects.
    */
   depart(leave: () => Promise<void>, untilMs: number): Promise<void> {
-    const departure = this.#try(leave, untilMs).finally(() => this.#underWay.delete(departure));
+    const departure = new Departure(this.#clock, this.#alarms, leave, () => this.#underWay.delete(departure));
     this.#underWay.add(departure);
-    return departure;
+    return departure.start(untilMs, () => this.#closed);
   }
 
   /** Resolves when nothing is under way, at the latest after `patienceMs`. No new tries are made afterwards. */
   async finish(patienceMs: number): Promise<void> {
-    const all = Promise.all(this.#underWay);
     await new Promise<void>((resolve) => {
       const alarm = this.#alarms.set(this.#clock.monotonicMs() + patienceMs, resolve);
-      void all.then(() => {
+      void Promise.all(Array.from(this.#underWay, (each) => each.done)).then(() => {
         alarm.cancel();
         resolve();
       });
     });
     this.#closed = true;
   }
+}
 
-  #try(leave: () => Promise<void>, untilMs: number): Promise<void> {
-    return new Promise((resolve) => {
-      let settled = false;
-      const settle = (): void => {
-        settled = true;
-        end.cancel();
-        resolve();
-      };
-      const end = this.#alarms.set(untilMs, settle);
-      const backoff = new Backoff(this.#clock, FIRST_RETRY_MS, LONGEST_RETRY_MS);
-      const attempt = (): void => {
-        if (settled) return;
-        leave().then(settle, () => {
-          if (this.#closed) settle();
-          if (!settled) this.#alarms.set(this.#clock.monotonicMs() + backoff.next(), attempt);
-        });
-      };
-      attempt();
+class Departure {
+  readonly #clock: Clock;
+  readonly #alarms: Alarms;
+  readonly #leave: () => Promise<void>;
+  readonly #onEnd: () => void;
+  #backoff: Backoff | undefined;
+  #end: Alarm | undefined;
+  #resolve: (() => void) | undefined;
+  #settled = false;
+  done: Promise<void> = Promise.resolve();
+
+  constructor(clock: Clock, alarms: Alarms, leave: () => Promise<void>, onEnd: () => void) {
+    this.#clock = clock;
+    this.#alarms = alarms;
+    this.#leave = leave;
+    this.#onEnd = onEnd;
+  }
+
+  start(untilMs: number, isClosed: () => boolean): Promise<void> {
+    this.done = new Promise((resolve) => {
+      this.#resolve = resolve;
     });
+    this.#end = this.#alarms.set(untilMs, () => this.#settle());
+    this.#attempt(isClosed);
+    return this.done;
+  }
+
+  #attempt(isClosed: () => boolean): void {
+    if (this.#settled) return;
+    this.#leave().then(
+      () => this.#settle(),
+      () => {
+        if (isClosed()) this.#settle();
+        if (this.#settled) return;
+        this.#backoff ??= new Backoff(this.#clock, FIRST_RETRY_MS, LONGEST_RETRY_MS);
+        this.#alarms.set(this.#clock.monotonicMs() + this.#backoff.next(), () => this.#attempt(isClosed));
+      },
+    );
+  }
+
+  #settle(): void {
+    if (this.#settled) return;
+    this.#settled = true;
+    this.#end?.cancel();
+    this.#onEnd();
+    this.#resolve?.();
   }
 }

@@ -85,7 +85,7 @@ export class LeaseEngine implements Engine {
   }
 
   async #close(): Promise<void> {
-    for (const place of [...this.#places.values()]) place.close();
+    for (const place of this.#places.values()) place.close();
     await this.#departures.finish(CLOSE_PATIENCE_MS);
     this.#alarms.clear();
     await this.#store.close();

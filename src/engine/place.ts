@@ -45,7 +45,7 @@ export class Place implements Grant {
   readonly ask: Ask;
   readonly #ground: Ground;
   readonly #graceMs: number;
-  readonly #backoff: Backoff;
+  #backoff: Backoff | undefined;
   #state: "asking" | "pending" | "confirming" | "held" | "ended" = "asking";
   #token: bigint | undefined;
   #lease: Lease | undefined;
@@ -75,7 +75,6 @@ export class Place implements Grant {
       steal: spec.steal,
       client: spec.client,
     };
-    this.#backoff = new Backoff(ground.clock, FIRST_RETRY_MS, Math.max(FIRST_RETRY_MS, this.ask.pendingTtlMs / 6));
   }
 
   get token(): bigint {
@@ -128,7 +127,7 @@ export class Place implements Grant {
     if (this.#state === "ended") return;
     if (error instanceof EngineUnavailableError && tries < ASK_TRIES) {
       // Its reply may be what got lost; asking again under the same owner is harmless.
-      this.#ground.alarms.set(this.#now() + this.#backoff.next(), () => {
+      this.#ground.alarms.set(this.#now() + this.#retryMs(), () => {
         if (this.#state === "asking") this.#send(tries + 1);
       });
       return;
@@ -139,7 +138,7 @@ export class Place implements Grant {
   /** `sentHeld`: the command went out when the request was known to be granted. */
   #answered(answer: Answer, from: Instant, sentHeld: boolean): void {
     if (this.#state === "ended") return;
-    this.#backoff.reset();
+    this.#backoff = undefined;
     if (answer.state === "held" || answer.state === "pending") {
       const lease = { from, ttlMs: answer.ttlMs };
       this.#lease = this.#lease === undefined ? lease : laterLease(this.#lease, lease);
@@ -204,7 +203,7 @@ export class Place implements Grant {
       this.abandon(new EngineUnavailableError("the engine has not answered while waiting", { cause: error }));
       return;
     }
-    const atMs = Math.min(this.#now() + this.#backoff.next(), deadlineMs(this.lease()));
+    const atMs = Math.min(this.#now() + this.#retryMs(), deadlineMs(this.lease()));
     this.#alarm?.cancel();
     this.#alarm = this.#ground.alarms.set(atMs, () => this.check());
   }
@@ -331,6 +330,13 @@ export class Place implements Grant {
     this.#settle = undefined;
     this.#fail = undefined;
     this.#ground.leave(this);
+  }
+
+  /** How long to wait before the next try; grows until an answer comes. */
+  #retryMs(): number {
+    const longestMs = Math.max(FIRST_RETRY_MS, this.ask.pendingTtlMs / 6);
+    this.#backoff ??= new Backoff(this.#ground.clock, FIRST_RETRY_MS, longestMs);
+    return this.#backoff.next();
   }
 
   #now(): number {

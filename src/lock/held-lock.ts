@@ -28,16 +28,6 @@ export interface HeldLock extends AsyncDisposable {
   toJSON(): { name: string; mode: LockMode; token: string };
 }
 
-const forgotten = new FinalizationRegistry<Hold>((hold) => {
-  if (hold.released || hold.loss !== undefined) return;
-  hold.abandon();
-  process.emitWarning(
-    `the handle of lock ${JSON.stringify(hold.name)} was garbage collected while held; its lease now runs out. ` +
-      "Release it, or use locks.request().",
-    { code: "HOLDFAST_FORGOTTEN" },
-  );
-});
-
 class Handle implements HeldLock {
   readonly #hold: Hold;
 
@@ -92,6 +82,6 @@ class Handle implements HeldLock {
 
 export function handleFor(hold: Hold): HeldLock {
   const handle = new Handle(hold);
-  forgotten.register(handle, hold);
+  hold.watchHandle(handle);
   return handle;
 }

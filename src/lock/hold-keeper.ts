@@ -1,5 +1,5 @@
 /** The holds of one lock manager: their alarms, the watch on the clocks, and what keeps the process alive. */
-import { type Alarm, Alarms } from "../engine/alarms.ts";
+import { Alarms } from "../engine/alarms.ts";
 import { type Clock, type Timer } from "../engine/clock.ts";
 import { type LossReason } from "../engine/errors.ts";
 import { type Hold, type Keeping } from "./hold.ts";
@@ -14,7 +14,7 @@ export class HoldKeeper implements Keeping {
   readonly #holds = new Set<Hold>();
   #underWay = 0;
   #alive: Timer | undefined;
-  #clockCheck: Alarm | undefined;
+  #checkingClocks = false;
 
   constructor(clock: Clock, renews: boolean) {
     this.clock = clock;
@@ -24,24 +24,24 @@ export class HoldKeeper implements Keeping {
 
   add(hold: Hold): void {
     this.#holds.add(hold);
-    this.#clockCheck ??= this.#nextClockCheck();
+    if (!this.#checkingClocks) this.#checkClocksLater();
   }
 
   remove(hold: Hold): void {
     this.#holds.delete(hold);
   }
 
-  async during<T>(work: Promise<T>): Promise<T> {
-    if (this.#underWay++ === 0) this.#alive ??= this.clock.stayAlive();
-    try {
-      return await work;
-    } finally {
-      if (--this.#underWay === 0) {
-        this.#alive?.cancel();
-        this.#alive = undefined;
-      }
-    }
+  during<T>(work: Promise<T>): Promise<T> {
+    if (this.#underWay++ === 0) this.#alive = this.clock.stayAlive();
+    work.then(this.#done, this.#done);
+    return work;
   }
+
+  readonly #done = (): void => {
+    if (--this.#underWay > 0) return;
+    this.#alive?.cancel();
+    this.#alive = undefined;
+  };
 
   /** Ends all holds; resolves when the engine has confirmed it or the leases have run out. */
   async endAll(reason: LossReason): Promise<void> {
@@ -50,13 +50,14 @@ export class HoldKeeper implements Keeping {
 
   close(): void {
     this.alarms.clear();
-    this.#clockCheck = undefined;
   }
 
-  #nextClockCheck(): Alarm {
-    return this.alarms.set(this.clock.monotonicMs() + CLOCK_CHECK_MS, () => {
+  #checkClocksLater(): void {
+    this.#checkingClocks = true;
+    this.alarms.set(this.clock.monotonicMs() + CLOCK_CHECK_MS, () => {
+      this.#checkingClocks = false;
       for (const hold of this.#holds) hold.checkClocks();
-      this.#clockCheck = this.#holds.size > 0 ? this.#nextClockCheck() : undefined;
+      if (this.#holds.size > 0) this.#checkClocksLater();
     });
   }
 }

@@ -26,6 +26,9 @@ export interface Keeping {
 
 const FIRST_RETRY_MS = 20;
 
+/** Handles that were let go of while held. */
+const forgotten = new FinalizationRegistry<Hold>((hold) => hold.forget());
+
 export class Hold {
   readonly name: string;
   readonly mode: LockMode;
@@ -35,16 +38,18 @@ export class Hold {
   readonly #graceMs: number;
   /** Monotonic instant at which it has been held for long enough. */
   readonly #maxHoldAtMs: number;
-  readonly #retry: Backoff;
+  readonly #longestRetryMs: number;
+  #retry: Backoff | undefined;
   #alarm: Alarm | undefined;
   #retryAtMs = 0;
   #renewing = false;
-  #abandoned = false;
+  #forgotten = false;
   #released: Promise<void> | undefined;
   #loss: LockLostError | undefined;
   /** Set with `#loss` when the engine said that it is ours no more; a loss by the clock leaves the grace to use. */
   #gone = false;
   #controller: AbortController | undefined;
+  #youngHandle: object | undefined;
 
   constructor(keeping: Keeping, grant: Grant, name: string, wanted: Wanted) {
     this.name = name;
@@ -54,7 +59,7 @@ export class Hold {
     this.#grant = grant;
     this.#graceMs = wanted.graceMs;
     this.#maxHoldAtMs = keeping.clock.monotonicMs() + wanted.maxHoldMs;
-    this.#retry = new Backoff(keeping.clock, FIRST_RETRY_MS, Math.max(FIRST_RETRY_MS, wanted.ttlMs / 6));
+    this.#longestRetryMs = Math.max(FIRST_RETRY_MS, wanted.ttlMs / 6);
     keeping.add(this);
     grant.onLoss((reason) => this.#lose(reason, true));
     if (this.#loss === undefined) this.#schedule();
@@ -62,10 +67,6 @@ export class Hold {
 
   get loss(): LockLostError | undefined {
     return this.#loss;
-  }
-
-  get released(): boolean {
-    return this.#released !== undefined;
   }
 
   get signal(): AbortSignal {
@@ -129,15 +130,33 @@ export class Hold {
     await this.release();
   }
 
+  /**
+   * Notices when `handle` is garbage collected while held. Registering is dear, so it waits for the first look at the
+   * clocks: most locks are released long before.
+   */
+  watchHandle(handle: object): void {
+    this.#youngHandle = handle;
+  }
+
   /** Looks at the clocks: a suspended machine shows here first. */
   checkClocks(): void {
+    if (this.#youngHandle !== undefined) {
+      forgotten.register(this.#youngHandle, this);
+      this.#youngHandle = undefined;
+    }
     if (isUncertain(this.#grant.lease(), instant(this.#keeping.clock))) this.#renewSoon();
   }
 
   /** The handle is gone and nobody can release it: the lease is left to run out. */
-  abandon(): void {
-    this.#abandoned = true;
+  forget(): void {
+    if (this.#released !== undefined || this.#loss !== undefined) return;
+    this.#forgotten = true;
     this.#schedule();
+    process.emitWarning(
+      `the handle of lock ${JSON.stringify(this.name)} was garbage collected while held; its lease now runs out. ` +
+        "Release it, or use locks.request().",
+      { code: "HOLDFAST_FORGOTTEN" },
+    );
   }
 
   #leave(): Promise<void> {
@@ -148,6 +167,7 @@ export class Hold {
   #stop(): void {
     this.#alarm?.cancel();
     this.#alarm = undefined;
+    this.#youngHandle = undefined;
     this.#keeping.remove(this);
   }
 
@@ -197,7 +217,7 @@ export class Hold {
   }
 
   #mayRenew(): boolean {
-    return !this.#renewing && !this.#abandoned;
+    return !this.#renewing && !this.#forgotten;
   }
 
   #renewSoon(): void {
@@ -215,11 +235,12 @@ export class Hold {
     };
     this.#grant.renew().then(
       () => {
-        this.#retry.reset();
+        this.#retry = undefined;
         settled();
       },
       () => {
         // Tried again until the deadline; "not yours" has come through onLoss.
+        this.#retry ??= new Backoff(this.#keeping.clock, FIRST_RETRY_MS, this.#longestRetryMs);
         this.#retryAtMs = this.#keeping.clock.monotonicMs() + this.#retry.next();
         settled();
       },

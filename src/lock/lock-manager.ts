@@ -195,9 +195,12 @@ class EngineLockManager implements LockManager {
     return hold;
   }
 
-  async #granted(spec: RequestSpec, wanted: Wanted): Promise<Grant | null> {
-    const { waitMs, signal } = wanted;
-    if (!spec.wait || waitMs === Infinity) return await this.#engine.request(spec, signal);
+  #granted(spec: RequestSpec, wanted: Wanted): Promise<Grant | null> {
+    if (!spec.wait || wanted.waitMs === Infinity) return this.#engine.request(spec, wanted.signal);
+    return this.#grantedInTime(spec, wanted);
+  }
+
+  async #grantedInTime(spec: RequestSpec, { waitMs, signal }: Wanted): Promise<Grant | null> {
     const controller = new AbortController();
     const alarm = this.#keeper.alarms.set(this.#engine.clock.monotonicMs() + waitMs, () =>
       controller.abort(new LockTimeoutError(spec.name, waitMs)),

@@ -17,8 +17,6 @@ export interface MemoryRequest extends Wish {
 
 interface NameQueue {
   readonly requests: MemoryRequest[];
-  /** The requests that have an owner, by it. */
-  readonly owned: Map<string, MemoryRequest>;
   held: number;
   /** No lease of the queue ends before this instant, so nothing need be looked at until then. */
   earliestEndMs: number;
@@ -40,12 +38,14 @@ export interface Moment {
 
 export class MemorySpace {
   readonly #queues = new Map<string, NameQueue>();
+  /** The requests that have an owner, by it. */
+  readonly #owned = new Map<string, MemoryRequest>();
   readonly #endings = new Map<string, Ending>();
   #lastToken = 0n;
 
   request(ask: Ask, events: StoreEvents, now: Moment): Answer {
     const queue = this.#queueFor(ask.name, now);
-    const present = queue.owned.get(ask.owner);
+    const present = this.#owned.get(ask.owner);
     if (present !== undefined) return this.#renewed(queue, present, ask.ttlMs, ask.pendingTtlMs, now);
     if (ask.steal) this.#endHeld(queue, "stolen", now);
     const request: MemoryRequest = {
@@ -67,7 +67,7 @@ export class MemorySpace {
       this.#forgetIfEmpty(ask.name, queue);
       return { state: "busy" };
     }
-    queue.owned.set(ask.owner, request);
+    this.#owned.set(ask.owner, request);
     this.#grant(queue, prefix, now, request);
     return this.#renewed(queue, request, ask.ttlMs, ask.pendingTtlMs, now);
   }
@@ -76,7 +76,7 @@ export class MemorySpace {
     const queue = this.#queues.get(name);
     if (queue !== undefined) {
       this.#dropExpired(name, queue, now);
-      const request = queue.owned.get(owner);
+      const request = this.#owned.get(owner);
       if (request !== undefined) return this.#renewed(queue, request, ttlMs, pendingTtlMs, now);
     }
     return { state: "gone", reason: this.#endings.get(owner)?.reason ?? "expired" };
@@ -86,7 +86,7 @@ export class MemorySpace {
   leave(name: string, owner: string, keepHold: boolean, now: Moment): void {
     const queue = this.#queues.get(name);
     if (queue === undefined) return;
-    const request = queue.owned.get(owner);
+    const request = this.#owned.get(owner);
     if (request !== undefined) {
       if (keepHold && request.holdUntilMs > now.monoMs) this.#disown(queue, request);
       else this.#remove(queue, queue.requests.indexOf(request));
@@ -127,7 +127,7 @@ export class MemorySpace {
       // Dropping may have emptied and forgotten it.
       if (this.#queues.has(name)) return queue;
     }
-    const fresh: NameQueue = { requests: [], owned: new Map(), held: 0, earliestEndMs: Infinity };
+    const fresh: NameQueue = { requests: [], held: 0, earliestEndMs: Infinity };
     this.#queues.set(name, fresh);
     return fresh;
   }
@@ -156,13 +156,13 @@ export class MemorySpace {
   }
 
   #remove(queue: NameQueue, index: number): void {
-    for (const request of queue.requests.splice(index, 1)) queue.owned.delete(request.ask.owner);
+    for (const request of queue.requests.splice(index, 1)) this.#owned.delete(request.ask.owner);
     if (index < queue.held) queue.held--;
   }
 
   /** The owner goes, its minimum hold stays in its place. */
   #disown(queue: NameQueue, request: MemoryRequest): void {
-    queue.owned.delete(request.ask.owner);
+    this.#owned.delete(request.ask.owner);
     request.events = undefined;
     request.expiresAtMs = request.holdUntilMs;
     queue.earliestEndMs = Math.min(queue.earliestEndMs, request.holdUntilMs);
@@ -196,7 +196,7 @@ export class MemorySpace {
     const victims = queue.requests.splice(0, queue.held);
     queue.held = 0;
     for (const victim of victims) {
-      queue.owned.delete(victim.ask.owner);
+      this.#owned.delete(victim.ask.owner);
       this.#remember(victim, reason, now);
       victim.events?.check(victim.ask.owner);
     }
