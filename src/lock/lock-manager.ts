@@ -95,8 +95,9 @@ class EngineLockManager implements LockManager {
     const run = callback as (lock: HeldLock | null) => T;
     const wanted = this.#check(name, typeof second === "function" ? {} : (second ?? {}));
     const hold = await this.#nesting.waiting(name, this.#hold(name, wanted));
-    if (hold === null) return await run(null);
-    return await this.#runHeld(hold, run);
+    if (hold !== null) return await this.#runHeld(hold, run);
+    if (!wanted.ifAvailable) throw new LockTimeoutError(name, wanted.waitMs);
+    return await run(null);
   }
 
   async #runHeld<T>(hold: Hold, run: (lock: HeldLock) => T): Promise<Awaited<T>> {
