@@ -1,0 +1,50 @@
+/** What a lock does to the process around it. */
+import assert from "node:assert/strict";
+import type { CaseDefinition } from "../case.ts";
+import { pause, stillPending, within } from "../expect.ts";
+
+export const PROCESS: readonly CaseDefinition[] = [
+  {
+    id: "process/held-lets-go",
+    title: "a held lock does not keep the process alive",
+    needs: { peers: "alone" },
+    body: async (stage) => {
+      const peer = await stage.processPeer();
+      await peer.acquire("lock", stage.name, { ttlMs: 60_000 });
+      await peer.detach();
+      assert.equal(await within(stage.hangMs, "the end of a process that holds a lock", peer.exited), 0);
+    },
+  },
+  {
+    id: "process/pending-keeps-alive",
+    title: "a pending request does, until it is granted",
+    needs: { peers: "alone" },
+    body: async (stage) => {
+      const peer = await stage.processPeer();
+      await peer.acquire("first", stage.name);
+      const waiting = peer.acquire("second", stage.name, { waitMs: 60_000 });
+      await pause(50);
+      await peer.detach();
+      await stillPending(700, "a process with a pending request", peer.exited);
+      await peer.release("first");
+      await within(stage.hangMs, "the pending request", waiting);
+      assert.equal(await within(stage.hangMs, "the end of the process", peer.exited), 0);
+    },
+  },
+  {
+    id: "process/forgotten-handle",
+    title: "a handle that is garbage collected while held warns once",
+    needs: { peers: "alone" },
+    body: async (stage) => {
+      const peer = await stage.processPeer();
+      await peer.acquire("lock", stage.name, { ttlMs: 60_000 });
+      await peer.acquire("other", `${stage.name} released`);
+      await peer.release("other");
+      await peer.forget("other");
+      const warnings = await peer.forget("lock");
+      assert.equal(warnings.length, 1, `warnings: ${warnings.join("; ")}`);
+      assert.match(warnings[0] ?? "", /garbage collected/);
+      assert.ok(warnings[0]?.includes(JSON.stringify(stage.name)));
+    },
+  },
+];

@@ -1,0 +1,45 @@
+/**
+ * The conformance kit: every promise of the model, every option and every sentence of the interface, as cases for any
+ * engine and any test runner. `registerConformance` (node-test.ts) hands them to node:test.
+ */
+import { systemClock } from "../engine/clock.ts";
+import { disturbs, lacking, missing, type Case, type CaseDefinition, type Covered } from "./case.ts";
+import { CASES } from "./cases/index.ts";
+import { Stage } from "./stage.ts";
+import type { Subject } from "./subject.ts";
+
+/** The cases for `subject`, in the order of the model. `subject.start` must have been called before they run. */
+export function conformanceCases(subject: Subject): Case[] {
+  return CASES.map((definition) => caseFor(subject, definition));
+}
+
+function caseFor(subject: Subject, definition: CaseDefinition): Case {
+  const { id, needs } = definition;
+  const promise = id.slice(0, id.indexOf("/")) as Covered;
+  const trait = lacking(subject.traits, needs);
+  if (trait !== undefined) {
+    const { otherwise } = definition;
+    if (otherwise === undefined) return notApplicable(definition, promise, `not promised (trait ${trait})`);
+    const { title, body } = otherwise;
+    return { id, promise, title, needs: {}, status: "refuses", alone: false, run: () => run(subject, id, body) };
+  }
+  const lack = missing(subject, needs);
+  if (lack !== undefined) return notApplicable(definition, promise, lack);
+  const { title, body } = definition;
+  return { id, promise, title, needs, status: "runs", alone: disturbs(needs), run: () => run(subject, id, body) };
+}
+
+function notApplicable({ id, title, needs }: CaseDefinition, promise: Covered, why: string): Case {
+  return { id, promise, title, needs, status: `not applicable: ${why}`, alone: false, run: async () => {} };
+}
+
+async function run(subject: Subject, id: string, body: (stage: Stage) => Promise<void>): Promise<void> {
+  const stage = new Stage(subject, id);
+  const alive = systemClock.stayAlive();
+  try {
+    await body(stage);
+  } finally {
+    await stage.end();
+    alive.cancel();
+  }
+}

@@ -1,0 +1,8 @@
+/** `holdfast/testing`: a clock for your own tests, and the conformance kit for engines. */
+export { PROMISES, OPTIONS, SURFACE } from "./case.ts";
+export type { Case, Covered, Needs, NeededTrait } from "./case.ts";
+export { conformanceCases } from "./conformance.ts";
+export { ManualClock, type ManualClockOptions } from "./manual-clock.ts";
+export { registerConformance, type ConformanceOptions } from "./node-test.ts";
+export { AdjustableClock, PausableClock } from "./pausable-clock.ts";
+export type { FaultHooks, HookName, Restore, Subject } from "./subject.ts";
