@@ -1,0 +1,117 @@
+/** The requests of this process that stand in some queue: the desk each came through, its bell, and who has to be told what. */
+import { type Answer, type StoreEvents } from "../../engine/lease-store.ts";
+import { type HeldBells } from "./bells.ts";
+import { type Row } from "./client.ts";
+import { type Desk } from "./desk.ts";
+import { type Packet, together } from "./packet.ts";
+import { millis, text, tokenOf } from "./rows.ts";
+import { type Watch } from "./watch.ts";
+
+export interface Request {
+  readonly desk: Desk;
+  /** The bells of the session that holds `bell`. */
+  bells: HeldBells | undefined;
+  bell: string | null;
+  /** Known to stand in a request row; otherwise it may stand inside the name's row. */
+  inRow: boolean;
+}
+
+export class Requests {
+  readonly #requests = new Map<string, Request>();
+  readonly #events: StoreEvents;
+  readonly #watch: Watch;
+
+  constructor(events: StoreEvents, watch: Watch) {
+    this.#events = events;
+    this.#watch = watch;
+  }
+
+  get(owner: string): Request | undefined {
+    return this.#requests.get(owner);
+  }
+
+  add(owner: string, desk: Desk): Request {
+    const request: Request = { desk, bells: undefined, bell: null, inRow: false };
+    this.#requests.set(owner, request);
+    return request;
+  }
+
+  /** The request is over and nobody can be waiting for it: its bell may serve another one. */
+  forget(owner: string): void {
+    const request = this.#remove(owner);
+    if (request !== undefined && request.bell !== null) request.bells?.putBack(request.bell);
+  }
+
+  /** The request is over and its bell was rung, or is left to its session. */
+  letGo(owner: string): void {
+    const request = this.#remove(owner);
+    if (request === undefined || request.bell === null) return;
+    request.bells?.rung(request.bell);
+    this.#watch.rang(request.bell);
+  }
+
+  /** How a request in a row (of answer.sql) stands; begins or ends watching for it. */
+  answer(owner: string, row: Row, ttl: { readonly ttlMs: number; readonly pendingTtlMs: number }): Answer {
+    const request = this.#requests.get(owner);
+    if (request !== undefined) request.inRow = true;
+    const token = tokenOf(row);
+    if (token !== null) {
+      this.#watch.end(owner);
+      return { state: "held", token, ttlMs: ttl.ttlMs };
+    }
+    if (request !== undefined) this.#watch.begin(owner, text(row["bell"]));
+    const recheck = row["recheck_us"];
+    return {
+      state: "pending",
+      ttlMs: ttl.pendingTtlMs,
+      recheckMs: recheck === null ? null : Math.ceil(millis(recheck)),
+    };
+  }
+
+  /** Tells requests of this process that a transaction of ours granted them; those of others hear the bell. */
+  spread(granted: readonly Row[], except?: string): void {
+    for (const row of granted) {
+      const owner = text(row["owner"]);
+      const token = tokenOf(row);
+      if (owner === except || token === null || !this.#requests.has(owner)) continue;
+      this.#watch.end(owner);
+      this.#events.granted(owner, token);
+    }
+  }
+
+  /** Tells the owners among these that are of this process to ask how they stand. */
+  check(rows: readonly Row[]): void {
+    for (const row of rows) {
+      const owner = text(row["owner"]);
+      if (this.#requests.has(owner)) this.#events.check(owner);
+    }
+  }
+
+  #remove(owner: string): Request | undefined {
+    const request = this.#requests.get(owner);
+    this.#requests.delete(owner);
+    this.#watch.end(owner);
+    return request;
+  }
+}
+
+/** Builds a packet with the request's bell, taken from the session that is about to run it. */
+export function withBell(request: Request, bells: HeldBells, build: (bell: string | null) => Packet): Packet {
+  if (request.bells === bells) return build(request.bell);
+  const taken = bells.take();
+  request.bells = taken === undefined ? undefined : bells;
+  request.bell = taken?.bell ?? null;
+  const asking = build(request.bell);
+  return taken?.first === undefined ? asking : together(taken.first, asking);
+}
+
+/** Adds to a packet, behind its commit, that the request's bell is let go, if the session that runs it holds it. */
+export function withRing(
+  request: Request | undefined,
+  bells: HeldBells,
+  leaving: Packet,
+  ring: (bell: string) => Packet,
+): Packet {
+  if (request === undefined || request.bell === null || request.bells !== bells) return leaving;
+  return together(leaving, ring(request.bell));
+}

@@ -1,0 +1,104 @@
+/** One connection of ours to the server: set up, one packet at a time, never hanging, never keeping the process alive. */
+import { type Clock } from "../../engine/clock.ts";
+import { EngineUnavailableError } from "../../engine/errors.ts";
+import { beginConnection, type Connection, type ConnectionSettings, type Result } from "./client.ts";
+import { isFatal } from "./failure.ts";
+import { plainPacket, type Packet } from "./packet.ts";
+
+export interface SessionFactory {
+  readonly settings: ConnectionSettings;
+  readonly clock: Clock;
+  /** For connecting and setting up together, ms. */
+  readonly timeoutMs: number;
+}
+
+/**
+ * READ COMMITTED has no gap locks and always reads what the row lock before it waited for. The SQL mode is fixed because
+ * a server's own may change what our statements mean. The lock wait is short: the packet is sent again instead.
+ */
+const SET_UP = plainPacket(
+  "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; " +
+    "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00', autocommit = 1, " +
+    "innodb_lock_wait_timeout = 2, wait_timeout = 28800, sql_safe_updates = 0",
+);
+
+export class Session {
+  readonly #connection: Connection;
+  #reject: ((error: unknown) => void) | undefined;
+  #ended = false;
+  #onEnd: (() => void) | undefined;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+    connection.on("error", (error) => this.#end(error));
+    connection.on("end", () => this.#end(undefined));
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /** Called once, when the connection is over for whatever reason. */
+  onEnd(listener: () => void): void {
+    this.#onEnd = listener;
+  }
+
+  /**
+   * Sends one packet; the caller waits for its results before it sends the next. Rejects with the driver's error. An
+   * `idle` packet (one that may sleep in the server) does not keep the process alive.
+   */
+  run(packet: Packet, idle = false): Promise<readonly Result[]> {
+    return new Promise((resolve, reject) => {
+      if (this.#ended) {
+        reject(new EngineUnavailableError("the connection to the MySQL server was lost"));
+        return;
+      }
+      this.#reject = reject;
+      if (!idle) this.#connection.stream.ref?.();
+      this.#connection.query({ sql: packet.sql }, (error, results) => {
+        this.#connection.stream.unref?.();
+        this.#reject = undefined;
+        if (error === null || error === undefined) {
+          resolve((packet.statements === 1 ? [results] : results) as Result[]);
+          return;
+        }
+        reject(error);
+        if (isFatal(error)) this.destroy();
+      });
+    });
+  }
+
+  /** Ends the connection at once; what is under way is rejected and may or may not have happened. */
+  destroy(): void {
+    this.#connection.destroy();
+    this.#end(undefined);
+  }
+
+  /** Ends an idle connection politely. */
+  end(): void {
+    this.#connection.end(() => this.#connection.destroy());
+  }
+
+  #end(error: Error | undefined): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#connection.destroy();
+    this.#reject?.(error ?? new EngineUnavailableError("the connection to the MySQL server was lost"));
+    this.#onEnd?.();
+  }
+}
+
+/** Connects and sets up. Rejects with the driver's error, or with `EngineUnavailableError` when it takes too long. */
+export async function openSession(factory: SessionFactory): Promise<Session> {
+  const session = new Session(await beginConnection(factory.settings));
+  const timer = factory.clock.after(factory.timeoutMs, () => session.destroy());
+  try {
+    await session.run(SET_UP);
+    return session;
+  } catch (error) {
+    session.destroy();
+    throw error;
+  } finally {
+    timer.cancel();
+  }
+}

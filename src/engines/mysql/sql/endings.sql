@@ -1,0 +1,3 @@
+-- Why these owners' requests ended, where it was not by themselves.
+-- :owners
+SELECT owner, reason FROM holdfast_endings WHERE owner IN (:owners);

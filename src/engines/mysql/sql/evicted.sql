@@ -1,0 +1,2 @@
+-- How many holders evict.sql ended; reads @evicted.
+SELECT @evicted AS evicted;

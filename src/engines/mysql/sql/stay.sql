@@ -1,0 +1,2 @@
+-- A request that waits joins in any case: sets @admitted.
+SET @admitted = 1;
