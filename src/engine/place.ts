@@ -49,6 +49,15 @@ export class Place implements Grant {
   #state: "asking" | "pending" | "confirming" | "held" | "ended" = "asking";
   #token: bigint | undefined;
   #lease: Lease | undefined;
+  /** A grant that a bell told of before the first reply. */
+  #rung: bigint | undefined;
+  /**
+   * The life of the request as far as we can be sure of it, from the first command on, and whether it was ever in doubt.
+   * Once in doubt, it may have run out and been added again by a repeated command: then a bell of its first life says
+   * nothing about its second.
+   */
+  #sure: Lease | undefined;
+  #doubted = false;
   /** The command that adds the request, settled either way. */
   #asked: Promise<unknown> = Promise.resolve();
   #alarm: Alarm | undefined;
@@ -114,6 +123,7 @@ export class Place implements Grant {
 
   #send(tries: number): void {
     const from = instant(this.#ground.clock);
+    this.#sure ??= { from, ttlMs: this.ask.pendingTtlMs };
     this.#asked = this.#ground.store.request(this.ask).then(
       (answer) => {
         this.#answered(answer, from, false);
@@ -141,6 +151,8 @@ export class Place implements Grant {
     this.#backoff = undefined;
     if (answer.state === "held" || answer.state === "pending") {
       const lease = { from, ttlMs: answer.ttlMs };
+      if (!this.#isSure()) this.#doubted = true;
+      this.#sure = laterLease(this.#sure ?? lease, lease);
       this.#lease = this.#lease === undefined ? lease : laterLease(this.#lease, lease);
     }
     if (this.#state === "held" || this.#state === "confirming") this.#confirmed(answer, sentHeld);
@@ -162,9 +174,8 @@ export class Place implements Grant {
         break;
       case "pending":
         this.#state = "pending";
-        // A bell may have come before this reply.
-        if (this.#token !== undefined) this.#handOver(0);
-        else this.#schedule(answer.recheckMs);
+        this.#schedule(answer.recheckMs);
+        if (this.#rung !== undefined) this.granted(this.#rung);
         break;
       default:
         answer satisfies never;
@@ -210,10 +221,23 @@ export class Place implements Grant {
 
   /** A bell said that the request is granted. */
   granted(token: bigint): void {
-    if (this.#token !== undefined || (this.#state !== "pending" && this.#state !== "asking")) return;
-    this.#token = token;
-    // While asking, the reply brings the lease; #advance goes on from there.
-    if (this.#state === "pending") this.#handOver(0);
+    if (this.#state === "asking") {
+      // It came before the reply, which brings the lease; #advance comes back here.
+      this.#rung = token;
+    } else if (this.#state === "pending") {
+      if (this.#isSure()) {
+        this.#token = token;
+        this.#handOver(0);
+      } else {
+        this.check();
+      }
+    }
+  }
+
+  /** Whether the request has certainly been in the queue without a break since it was first sent. */
+  #isSure(): boolean {
+    if (this.#doubted || this.#sure === undefined) return false;
+    return remainingMs(this.#sure, instant(this.#ground.clock)) > 0;
   }
 
   /** Hands the lock to its caller, but never one whose lease is (nearly) over. */
