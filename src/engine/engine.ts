@@ -52,6 +52,8 @@ export interface RequestSpec {
   /** End all holders and go to the front. */
   readonly steal: boolean;
   readonly client: Client;
+  /** Published with the request: whoever may `inspect` the name reads it. At most `LONGEST_VALUE_BYTES`. Default: none. */
+  readonly value?: string | undefined;
 }
 
 /**
@@ -96,6 +98,8 @@ export interface QueueEntry {
   readonly sinceMs: number;
   /** What is left of its lease, on the engine's clock; null on session engines. */
   readonly remainingMs: number | null;
+  /** The `value` of its request; absent when it published none. */
+  readonly value?: string | undefined;
 }
 
 /** The queue of a name, in order: held ones first. A place kept by `minHoldMs` without an owner is listed as held. */

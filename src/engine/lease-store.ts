@@ -27,6 +27,12 @@ export interface Ask {
   readonly wait: boolean;
   readonly steal: boolean;
   readonly client: Client;
+  /**
+   * Published with the request, for elections: kept while the request stands and shown by `inspect` as
+   * `QueueEntry.value`; nothing else reads it. Well-formed, at most `LONGEST_VALUE_BYTES` (4,096) in UTF-8, checked by the
+   * caller. Most requests have none, and then it may cost nothing.
+   */
+  readonly value?: string | undefined;
 }
 
 /** What keeps a request alive: its identity and the TTLs to set, by its state. */

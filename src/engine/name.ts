@@ -17,6 +17,18 @@ export function nameProblem(name: string): string | undefined {
   return undefined;
 }
 
+export const LONGEST_VALUE_BYTES = 4_096;
+
+/** Checks what a request publishes: well-formed Unicode of at most 4 KiB. Returns what is wrong with it, or nothing. */
+export function valueProblem(value: string): string | undefined {
+  if (!value.isWellFormed()) return "a published value must be well-formed Unicode (it has a lone surrogate)";
+  const bytes = Buffer.byteLength(value);
+  if (bytes > LONGEST_VALUE_BYTES) {
+    return `a published value has at most ${LONGEST_VALUE_BYTES} bytes in UTF-8, this one has ${bytes}: publish an address`;
+  }
+  return undefined;
+}
+
 const OWNER_BYTES = 16;
 
 /** A new owner: 128 bits from the crypto generator, one per request, as 22 characters of base64url. Never logged. */

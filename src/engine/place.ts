@@ -83,6 +83,7 @@ export class Place implements Grant {
       wait: spec.wait,
       steal: spec.steal,
       client: spec.client,
+      value: spec.value,
     };
   }
 

@@ -61,6 +61,7 @@ export class MemoryStore implements LeaseStore {
       client: request.ask.client,
       sinceMs: request.sinceMs,
       remainingMs: request.expiresAtMs - now.monoMs,
+      value: request.ask.value,
     }));
   }
 
