@@ -30,7 +30,13 @@ export {
   StaleTokenError,
 } from "./engine/errors.ts";
 export type { ErrorCode, LossReason } from "./engine/errors.ts";
+export type { CampaignOptions, Election, LeadOptions } from "./lock/election.ts";
 export type { HeldLock } from "./lock/held-lock.ts";
 export type { LockManager } from "./lock/lock-manager.ts";
+export type { Leader, ObserveOptions } from "./lock/leader.ts";
+export type { LockSet } from "./lock/lock-set.ts";
+export type { Mutex, MutexOptions, RecipeOptions } from "./lock/mutex.ts";
+export type { ReadWriteLock } from "./lock/read-write-lock.ts";
+export type { SemaphoreOptions } from "./lock/semaphore.ts";
 export type { LockInfo, QueryFilter, QueryResult } from "./lock/query.ts";
 export type { AcquireOptions, LeaseOptions, RequestOptions, TryOptions } from "./lock/options.ts";

@@ -119,6 +119,11 @@ export interface Engine {
   inspect(name: string): Promise<Queue>;
   /** The names that have a queue, in no order; `prefix` filters. */
   names(prefix?: string): AsyncIterable<string>;
+  /**
+   * Optional: calls `changed` when the held part of the queue of `name` may have changed; a hint, may come too often,
+   * may be lost. Must be cheap while nobody watches. Returns what ends it. An engine without it is asked now and then.
+   */
+  watch?: ((name: string, changed: () => void) => () => void) | undefined;
   /** Ends the request that holds `name` with `token`. False when there is none. */
   evict(name: string, token: bigint): Promise<boolean>;
   /** Withdraws what is pending (it rejects with `ClosedError`), releases nothing that is held, lets go of the server. Idempotent. */

@@ -16,6 +16,7 @@ const CLOSE_PATIENCE_MS = 2_000;
 
 export class LeaseEngine implements Engine {
   readonly clock: Clock;
+  readonly watch: Engine["watch"];
   readonly #store: LeaseStore;
   readonly #alarms: Alarms;
   readonly #departures: Departures;
@@ -25,6 +26,7 @@ export class LeaseEngine implements Engine {
 
   constructor(store: LeaseStore, clock: Clock) {
     this.clock = clock;
+    this.watch = store.watch?.bind(store);
     this.#store = store;
     this.#alarms = new Alarms(clock);
     this.#departures = new Departures(clock, this.#alarms);

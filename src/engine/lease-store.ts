@@ -4,8 +4,10 @@
  * the background, batches, deadlines) is done once, for all of them, by `LeaseEngine`.
  *
  * Every verb that changes a queue first drops the requests whose time is up, then applies the rule of `queue.ts`, and
- * rings (`StoreEvents`) those that it newly grants in other processes or on other connections. Transport failures reject with
- * `EngineUnavailableError`; a verb must settle in bounded time even when the server is frozen.
+ * rings (`StoreEvents`) those that it newly grants in other processes or on other connections. Where a
+ * place is kept by `minHoldMs` alone, nobody will ring when it ends: `check` tells whoever is then first among the pending,
+ * and its answer says when to ask again (when the place loses its owner, and when another becomes the first). Transport
+ * failures reject with `EngineUnavailableError`; a verb must settle in bounded time even when the server is frozen.
  */
 import { type Client, type Queue, type Traits } from "./engine.ts";
 import { type LossReason } from "./errors.ts";
@@ -84,5 +86,7 @@ export interface LeaseStore {
   names(prefix: string): AsyncIterable<string>;
   /** Ends the holder with this token, also an ownerless place. False when there is none. The victim's renewal answers gone, "evicted". */
   evict(name: string, token: bigint): Promise<boolean>;
+  /** Optional: see `Engine.watch`. Leave it out rather than poll. */
+  watch?: ((name: string, changed: () => void) => () => void) | undefined;
   close(): Promise<void>;
 }

@@ -30,9 +30,12 @@ export interface HeldLock extends AsyncDisposable {
 
 class Handle implements HeldLock {
   readonly #hold: Hold;
+  readonly #stop: AbortSignal | undefined;
+  #either: AbortSignal | undefined;
 
-  constructor(hold: Hold) {
+  constructor(hold: Hold, stop: AbortSignal | undefined) {
     this.#hold = hold;
+    this.#stop = stop;
   }
 
   get name(): string {
@@ -48,7 +51,9 @@ class Handle implements HeldLock {
   }
 
   get signal(): AbortSignal {
-    return this.#hold.signal;
+    if (this.#stop === undefined) return this.#hold.signal;
+    this.#either ??= AbortSignal.any([this.#hold.signal, this.#stop]);
+    return this.#either;
   }
 
   isHeld(): boolean {
@@ -80,8 +85,9 @@ class Handle implements HeldLock {
   }
 }
 
-export function handleFor(hold: Hold): HeldLock {
-  const handle = new Handle(hold);
+/** `stop` aborts the handle's signal too. */
+export function handleFor(hold: Hold, stop?: AbortSignal): HeldLock {
+  const handle = new Handle(hold, stop);
   hold.watchHandle(handle);
   return handle;
 }

@@ -69,6 +69,10 @@ export class Hold {
     return this.#loss;
   }
 
+  get released(): boolean {
+    return this.#released !== undefined;
+  }
+
   get signal(): AbortSignal {
     this.#controller ??= new AbortController();
     if (this.#loss !== undefined && !this.#controller.signal.aborted) this.#controller.abort(this.#loss);
@@ -120,7 +124,13 @@ export class Hold {
   }
 
   release(): Promise<void> {
-    this.#released ??= this.#leave();
+    this.#released ??= this.#leave(this.#grant.release());
+    return this.#released;
+  }
+
+  /** Gives back a hold that its caller never saw: no minimum hold applies. */
+  discard(): Promise<void> {
+    this.#released ??= this.#leave(this.#grant.discard());
     return this.#released;
   }
 
@@ -159,9 +169,9 @@ export class Hold {
     );
   }
 
-  #leave(): Promise<void> {
+  #leave(left: Promise<void>): Promise<void> {
     this.#stop();
-    return this.#keeping.during(this.#grant.release());
+    return this.#keeping.during(left);
   }
 
   #stop(): void {

@@ -1,22 +1,24 @@
 /** The locks of one connection: requests go in, held locks come out. */
-import { hostname } from "node:os";
-import { type Client, type Engine, type Grant, type RequestSpec, type Traits } from "../engine/engine.ts";
-import { ClosedError, ConfigError, LockTimeoutError } from "../engine/errors.ts";
-import { newOwner } from "../engine/name.ts";
-import { handleFor, type HeldLock } from "./held-lock.ts";
-import { Hold } from "./hold.ts";
-import { HoldKeeper } from "./hold-keeper.ts";
-import { NestingWatch } from "./nesting.ts";
+import { type Engine, type Traits } from "../engine/engine.ts";
+import { ConfigError } from "../engine/errors.ts";
+import { type Election, QueueElection } from "./election.ts";
+import { type HeldLock } from "./held-lock.ts";
+import { acquireSet, inByteOrder, type LockSet } from "./lock-set.ts";
+import { type Mutex, type MutexOptions, type RecipeOptions, RecipeMutex } from "./mutex.ts";
 import { type LockInfo, queryEngine, type QueryFilter, type QueryResult } from "./query.ts";
+import { readWriteLock, type ReadWriteLock } from "./read-write-lock.ts";
+import { Requests } from "./requests.ts";
+import { semaphore, type SemaphoreOptions } from "./semaphore.ts";
 import {
   type AcquireOptions,
+  callbackOf,
   checkLease,
   checkName,
-  checkOptions,
+  forAttempt,
+  forWait,
   type LeaseOptions,
   type RequestOptions,
   type TryOptions,
-  type Wanted,
 } from "./options.ts";
 
 export interface LockManager extends AsyncDisposable {
@@ -43,6 +45,20 @@ export interface LockManager extends AsyncDisposable {
   /** Holds `name` if it is free now, else resolves to null and leaves nothing behind. Cost: one round trip. */
   tryAcquire(name: string, options?: TryOptions): Promise<HeldLock | null>;
   /**
+   * Waits for all of `names` and holds them until released: all or none, with one time-out and one signal for all. Taken
+   * one after the other in the order of their bytes, doubles once. While it waits for one it holds those before it.
+   * Errors: as `acquire`; `LockLostError` when one is lost before the last is there. Cost: one round trip per name.
+   */
+  acquireAll(names: readonly string[], options?: AcquireOptions): Promise<LockSet>;
+  /** One exclusive lock by name, with defaults for its requests; `reentrant` for the scoped form. No I/O. */
+  mutex(name: string, defaults?: MutexOptions): Mutex;
+  /** Many readers or one writer; in order, so that neither starves. Throws `ConfigError` where `traits.shared` is false. */
+  readWriteLock(name: string, defaults?: RecipeOptions): ReadWriteLock;
+  /** At most `permits` holders at once. Throws `ConfigError` where `traits.limits` is false. */
+  semaphore(name: string, options: SemaphoreOptions): Mutex;
+  /** One leader among all that stand for it. */
+  election(name: string, defaults?: LeaseOptions): Election;
+  /**
    * Who holds and who waits, pending ones in order. A snapshot for people and dashboards, not to decide by.
    * `prefix` filters names, `limit` bounds the answer (default 10,000 entries).
    */
@@ -59,95 +75,72 @@ export interface LockManager extends AsyncDisposable {
 export type { LockInfo };
 
 class EngineLockManager implements LockManager {
-  readonly #engine: Engine;
-  readonly #defaults: LeaseOptions;
-  readonly #client: Client;
-  readonly #keeper: HoldKeeper;
-  readonly #nesting: NestingWatch;
+  readonly #requests: Requests;
   #closing: Promise<void> | undefined;
 
   constructor(engine: Engine, defaults: LeaseOptions) {
-    this.#engine = engine;
-    this.#defaults = defaults;
-    this.#client = { clientId: newOwner(engine.clock), host: hostname(), pid: process.pid };
-    this.#keeper = new HoldKeeper(engine.clock, engine.traits.lease === "lease");
-    this.#nesting = new NestingWatch(this.#keeper.alarms, engine.clock);
+    this.#requests = new Requests(engine, defaults);
   }
 
   get traits(): Traits {
-    return this.#engine.traits;
+    return this.#requests.engine.traits;
   }
 
   request<T>(name: string, callback: (lock: HeldLock) => T): Promise<Awaited<T>>;
-  request<T>(
-    name: string,
-    options: RequestOptions & { ifAvailable?: false | undefined },
-    callback: (lock: HeldLock) => T,
-  ): Promise<Awaited<T>>;
-  request<T>(name: string, options: RequestOptions, callback: (lock: HeldLock | null) => T): Promise<Awaited<T>>;
+  request<T>(name: string, options: RequestOptions, callback: (lock: HeldLock) => T): Promise<Awaited<T>>;
   async request<T>(
     name: string,
     second: RequestOptions | null | undefined | ((lock: HeldLock) => T),
-    third?: ((lock: HeldLock) => T) | ((lock: HeldLock | null) => T),
+    third?: (lock: HeldLock) => T,
   ): Promise<Awaited<T>> {
-    const callback: unknown = typeof second === "function" ? second : third;
-    if (typeof callback !== "function") throw new TypeError("request needs a callback");
-    const run = callback as (lock: HeldLock | null) => T;
-    const wanted = this.#check(name, typeof second === "function" ? {} : (second ?? {}));
-    const hold = await this.#nesting.waiting(name, this.#hold(name, wanted));
-    if (hold !== null) return await this.#runHeld(hold, run);
-    if (!wanted.ifAvailable) throw new LockTimeoutError(name, wanted.waitMs);
-    return await run(null);
-  }
-
-  async #runHeld<T>(hold: Hold, run: (lock: HeldLock) => T): Promise<Awaited<T>> {
-    // Stolen between the grant and here: the callback is spared.
-    if (hold.loss !== undefined) throw hold.loss;
-    const handle = handleFor(hold);
-    let outcome: { readonly value: Awaited<T> } | { readonly error: unknown };
-    try {
-      outcome = { value: await this.#nesting.inside(hold.name, () => run(handle)) };
-    } catch (error) {
-      outcome = { error };
-    }
-    const loss = await hold.lossAtEnd();
-    await hold.release();
-    if (loss !== undefined) {
-      if ("error" in outcome && outcome.error !== loss) loss.cause = outcome.error;
-      throw loss;
-    }
-    if ("error" in outcome) throw outcome.error;
-    return outcome.value;
+    const { options, run } = callbackOf(second, third);
+    return await this.#requests.scoped(name, this.#requests.check(name, options), run);
   }
 
   async acquire(name: string, options: AcquireOptions = {}): Promise<HeldLock> {
-    const { mode, waitMs, signal } = options ?? {};
-    const wanted = this.#check(name, { ...lease(options), mode, waitMs, signal });
-    const hold = await this.#hold(name, wanted);
-    if (hold === null) throw new LockTimeoutError(name, wanted.waitMs);
-    return handleFor(hold);
+    return await this.#requests.handle(name, this.#requests.check(name, forWait(options)));
   }
 
   async tryAcquire(name: string, options: TryOptions = {}): Promise<HeldLock | null> {
-    const wanted = this.#check(name, { ...lease(options), mode: options?.mode, ifAvailable: true });
-    const hold = await this.#hold(name, wanted);
-    return hold === null ? null : handleFor(hold);
+    return await this.#requests.handleIfFree(name, this.#requests.check(name, forAttempt(options)));
+  }
+
+  async acquireAll(names: readonly string[], options: AcquireOptions = {}): Promise<LockSet> {
+    const ordered = inByteOrder(names);
+    return await acquireSet(this.#requests, ordered, this.#requests.check(ordered[0] ?? "", forWait(options)));
+  }
+
+  mutex(name: string, options: MutexOptions = {}): Mutex {
+    const { reentrant = false, ...defaults } = options ?? {};
+    return new RecipeMutex(this.#requests, name, { mode: "exclusive", limit: 1, reentrant }, defaults);
+  }
+
+  readWriteLock(name: string, defaults: RecipeOptions = {}): ReadWriteLock {
+    return readWriteLock(this.#requests, name, defaults);
+  }
+
+  semaphore(name: string, options: SemaphoreOptions): Mutex {
+    return semaphore(this.#requests, name, options);
+  }
+
+  election(name: string, defaults: LeaseOptions = {}): Election {
+    return new QueueElection(this.#requests, name, defaults);
   }
 
   async query(filter: QueryFilter = {}): Promise<QueryResult> {
-    this.#checkOpen();
-    return await this.#keeper.during(queryEngine(this.#engine, filter));
+    this.#requests.checkOpen();
+    return await this.#requests.keeper.during(queryEngine(this.#requests.engine, filter));
   }
 
   async evict(name: string, token: bigint): Promise<boolean> {
     checkName(name);
     if (typeof token !== "bigint") throw new TypeError("a token is a bigint");
-    this.#checkOpen();
-    return await this.#keeper.during(this.#engine.evict(name, token));
+    this.#requests.checkOpen();
+    return await this.#requests.keeper.during(this.#requests.engine.evict(name, token));
   }
 
   close(): Promise<void> {
-    this.#closing ??= this.#keeper.during(this.#close());
+    this.#closing ??= this.#requests.keeper.during(this.#close());
     return this.#closing;
   }
 
@@ -156,71 +149,13 @@ class EngineLockManager implements LockManager {
   }
 
   async #close(): Promise<void> {
+    const { engine, keeper } = this.#requests;
     // Signals and releases first: the engine must still be there for them. Grants that come meanwhile are given back.
-    await this.#keeper.endAll("closed");
-    await this.#engine.close();
-    this.#keeper.close();
+    this.#requests.shut();
+    await keeper.endAll("closed");
+    await engine.close();
+    keeper.close();
   }
-
-  #checkOpen(): void {
-    if (this.#closing !== undefined) throw new ClosedError();
-  }
-
-  /** All checks of the arguments, before an aborted signal and before any I/O. */
-  #check(name: string, options: RequestOptions): Wanted {
-    checkName(name);
-    if (typeof options !== "object") throw new TypeError("options must be an object");
-    const wanted = checkOptions(options, this.#defaults, this.traits);
-    this.#checkOpen();
-    return wanted;
-  }
-
-  /** Queues and waits. Null: not free, and not to wait. */
-  async #hold(name: string, wanted: Wanted): Promise<Hold | null> {
-    wanted.signal?.throwIfAborted();
-    const wait = !wanted.ifAvailable && wanted.waitMs > 0;
-    const limit = wanted.mode === "exclusive" ? 1 : Infinity;
-    const { mode, ttlMs, graceMs, minHoldMs, steal } = wanted;
-    const client = this.#client;
-    const spec: RequestSpec = { name, mode, limit, ttlMs, graceMs, minHoldMs, wait, steal, client };
-    const grant = await this.#keeper.during(this.#granted(spec, wanted));
-    if (grant === null) return null;
-    if (this.#closing !== undefined || wanted.signal?.aborted) {
-      // The grant crossed an abort: it is given back unseen.
-      await this.#keeper.during(grant.discard());
-      wanted.signal?.throwIfAborted();
-      throw new ClosedError();
-    }
-    const hold = new Hold(this.#keeper, grant, name, wanted);
-    if (hold.loss !== undefined) throw hold.loss;
-    return hold;
-  }
-
-  #granted(spec: RequestSpec, wanted: Wanted): Promise<Grant | null> {
-    if (!spec.wait || wanted.waitMs === Infinity) return this.#engine.request(spec, wanted.signal);
-    return this.#grantedInTime(spec, wanted);
-  }
-
-  async #grantedInTime(spec: RequestSpec, { waitMs, signal }: Wanted): Promise<Grant | null> {
-    const controller = new AbortController();
-    const alarm = this.#keeper.alarms.set(this.#engine.clock.monotonicMs() + waitMs, () =>
-      controller.abort(new LockTimeoutError(spec.name, waitMs)),
-    );
-    const onAbort = (): void => controller.abort(signal?.reason);
-    signal?.addEventListener("abort", onAbort, { once: true });
-    try {
-      return await this.#engine.request(spec, controller.signal);
-    } finally {
-      alarm.cancel();
-      signal?.removeEventListener("abort", onAbort);
-    }
-  }
-}
-
-/** The lease options alone: others, such as steal, do not slip in. */
-function lease(options: LeaseOptions | null): LeaseOptions {
-  const { ttlMs, minHoldMs, maxHoldMs, graceMs } = options ?? {};
-  return { ttlMs, minHoldMs, maxHoldMs, graceMs };
 }
 
 /** Opens `engine` and puts a lock manager on it. The manager owns the engine from then on. */

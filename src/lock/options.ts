@@ -3,6 +3,7 @@ import { ConfigError, NotSupportedError } from "../engine/errors.ts";
 import { type Traits } from "../engine/engine.ts";
 import { nameProblem } from "../engine/name.ts";
 import { type LockMode } from "../engine/queue.ts";
+import { type HeldLock } from "./held-lock.ts";
 
 export interface LeaseOptions {
   /**
@@ -43,6 +44,8 @@ export interface RequestOptions extends AcquireOptions {
 /** Options after the checks, with defaults filled in. */
 export interface Wanted {
   readonly mode: LockMode;
+  /** How many may be held at once: 1, a semaphore's permits, `Infinity` for readers. */
+  readonly limit: number;
   readonly ttlMs: number;
   readonly minHoldMs: number;
   readonly maxHoldMs: number;
@@ -51,6 +54,8 @@ export interface Wanted {
   readonly signal: AbortSignal | undefined;
   readonly ifAvailable: boolean;
   readonly steal: boolean;
+  /** Published with the request; elections only. */
+  readonly value: string | undefined;
 }
 
 const DEFAULT_TTL_MS = 30_000;
@@ -83,7 +88,9 @@ export function checkOptions(given: RequestOptions, defaults: LeaseOptions, trai
   if (mode === "shared" && !traits.shared) {
     throw new ConfigError(`the ${traits.engine} engine, as configured, offers exclusive locks only`);
   }
-  return { mode, signal, ifAvailable, steal, waitMs: wait(given.waitMs), ...checkLease(given, defaults, traits) };
+  const limit = mode === "exclusive" ? 1 : Infinity;
+  const waitMs = wait(given.waitMs);
+  return { mode, limit, signal, ifAvailable, steal, waitMs, value: undefined, ...checkLease(given, defaults, traits) };
 }
 
 function checkCombination(given: RequestOptions, mode: LockMode, ifAvailable: boolean, steal: boolean): void {
@@ -93,6 +100,35 @@ function checkCombination(given: RequestOptions, mode: LockMode, ifAvailable: bo
   const option = steal ? "steal" : "ifAvailable";
   if (given.signal !== undefined) throw new NotSupportedError(`signal and ${option} exclude each other`);
   if (given.waitMs !== undefined) throw new NotSupportedError(`waitMs and ${option} exclude each other`);
+}
+
+/** The options of the handle form that waits: others, such as steal, do not slip in. */
+export function forWait(options: AcquireOptions | null): AcquireOptions {
+  const { ttlMs, minHoldMs, maxHoldMs, graceMs, mode, waitMs, signal } = options ?? {};
+  return { ttlMs, minHoldMs, maxHoldMs, graceMs, mode, waitMs, signal };
+}
+
+/** The options of the handle form that does not wait. */
+export function forAttempt(options: TryOptions | null): RequestOptions {
+  const { ttlMs, minHoldMs, maxHoldMs, graceMs, mode } = options ?? {};
+  return { ttlMs, minHoldMs, maxHoldMs, graceMs, mode, ifAvailable: true };
+}
+
+/** `given`, with `defaults` where it says nothing. */
+export function filled<Options extends object>(defaults: Options, given: Options): Options {
+  const entries = Object.entries(given).filter(([, value]) => value !== undefined);
+  return { ...defaults, ...Object.fromEntries(entries) };
+}
+
+/** The two forms of `request`: with and without options. */
+export function callbackOf<T>(
+  first: RequestOptions | null | undefined | ((lock: HeldLock) => T),
+  second: ((lock: HeldLock) => T) | ((lock: HeldLock | null) => T) | undefined,
+): { readonly options: RequestOptions; readonly run: (lock: HeldLock | null) => T } {
+  const callback: unknown = typeof first === "function" ? first : second;
+  if (typeof callback !== "function") throw new TypeError("request needs a callback");
+  const run = callback as (lock: HeldLock | null) => T;
+  return { options: typeof first === "function" ? {} : (first ?? {}), run };
 }
 
 type Leasing = Pick<Wanted, "ttlMs" | "minHoldMs" | "maxHoldMs" | "graceMs">;

@@ -18,6 +18,8 @@ export interface MemoryRequest extends Wish {
 interface NameQueue {
   readonly requests: MemoryRequest[];
   held: number;
+  /** How many places are kept by `minHoldMs` alone. */
+  ownerless: number;
   /** No lease of the queue ends before this instant, so nothing need be looked at until then. */
   earliestEndMs: number;
 }
@@ -40,6 +42,7 @@ export class MemorySpace {
   readonly #queues = new Map<string, NameQueue>();
   /** The requests that have an owner, by it. */
   readonly #owned = new Map<string, MemoryRequest>();
+  readonly #watchers = new Map<string, Set<() => void>>();
   readonly #endings = new Map<string, Ending>();
   #lastToken = 0n;
 
@@ -120,6 +123,20 @@ export class MemorySpace {
     return [...this.#queues.keys()];
   }
 
+  /** Calls `changed` when somebody begins or ceases to hold `name`. */
+  watch(name: string, changed: () => void): () => void {
+    const watchers = this.#watchers.get(name) ?? new Set();
+    this.#watchers.set(name, watchers.add(changed));
+    return () => {
+      watchers.delete(changed);
+      if (watchers.size === 0 && this.#watchers.get(name) === watchers) this.#watchers.delete(name);
+    };
+  }
+
+  #tellWatchers(name: string): void {
+    for (const changed of this.#watchers.get(name) ?? []) changed();
+  }
+
   #queueFor(name: string, now: Moment): NameQueue {
     const queue = this.#queues.get(name);
     if (queue !== undefined) {
@@ -127,7 +144,7 @@ export class MemorySpace {
       // Dropping may have emptied and forgotten it.
       if (this.#queues.has(name)) return queue;
     }
-    const fresh: NameQueue = { requests: [], held: 0, earliestEndMs: Infinity };
+    const fresh: NameQueue = { requests: [], held: 0, ownerless: 0, earliestEndMs: Infinity };
     this.#queues.set(name, fresh);
     return fresh;
   }
@@ -156,7 +173,11 @@ export class MemorySpace {
   }
 
   #remove(queue: NameQueue, index: number): void {
-    for (const request of queue.requests.splice(index, 1)) this.#owned.delete(request.ask.owner);
+    for (const request of queue.requests.splice(index, 1)) {
+      if (request.events === undefined) queue.ownerless--;
+      else this.#owned.delete(request.ask.owner);
+      this.#tellWatchers(request.ask.name);
+    }
     if (index < queue.held) queue.held--;
   }
 
@@ -166,6 +187,8 @@ export class MemorySpace {
     request.events = undefined;
     request.expiresAtMs = request.holdUntilMs;
     queue.earliestEndMs = Math.min(queue.earliestEndMs, request.holdUntilMs);
+    queue.ownerless++;
+    this.#tellHead(queue);
   }
 
   #advance(queue: NameQueue, now: Moment): void {
@@ -175,14 +198,17 @@ export class MemorySpace {
 
   /** Grants the requests up to `prefix` and rings all but `asking`, whose answer is the bell. */
   #grant(queue: NameQueue, prefix: number, now: Moment, asking: MemoryRequest | undefined): void {
+    if (queue.held >= prefix) return;
     for (; queue.held < prefix; queue.held++) {
       const request = queue.requests[queue.held];
       if (request === undefined) return;
       request.token = this.#nextToken(now);
       request.sinceMs = now.wallMs;
       request.holdUntilMs = now.monoMs + request.ask.minHoldMs;
+      this.#tellWatchers(request.ask.name);
       if (request !== asking) request.events?.granted(request.ask.owner, request.token);
     }
+    this.#tellHead(queue);
   }
 
   /** Tokens grow as a counter and never fall behind the wall clock, so they grow even when a name was forgotten. */
@@ -192,12 +218,20 @@ export class MemorySpace {
     return this.#lastToken;
   }
 
+  /** No bell will ring when an ownerless place ends: the first who waits for it learns from its answer when that is. */
+  #tellHead(queue: NameQueue): void {
+    const head = queue.ownerless > 0 ? queue.requests[queue.held] : undefined;
+    head?.events?.check(head.ask.owner);
+  }
+
   #endHeld(queue: NameQueue, reason: LossReason, now: Moment): void {
     const victims = queue.requests.splice(0, queue.held);
     queue.held = 0;
+    queue.ownerless = 0;
     for (const victim of victims) {
       this.#owned.delete(victim.ask.owner);
       this.#remember(victim, reason, now);
+      this.#tellWatchers(victim.ask.name);
       victim.events?.check(victim.ask.owner);
     }
   }

@@ -73,6 +73,10 @@ export class MemoryStore implements LeaseStore {
     return this.#space.evict(name, token, this.#now());
   }
 
+  watch(name: string, changed: () => void): () => void {
+    return this.#space.watch(name, changed);
+  }
+
   async close(): Promise<void> {
     this.#events = undefined;
   }
