@@ -7,6 +7,7 @@ import { type Values } from "./packet.ts";
 /** What the columns hold for readers without a limit: the largest INT UNSIGNED. */
 const NO_LIMIT = 4_294_967_295;
 const MICROS_PER_MS = 1_000;
+/** A published value of 4 KiB may need six times as much as JSON; the column has room for both. */
 const CLIENT_BYTES = 1_024;
 const SHORT_CLIENT_CHARACTERS = 64;
 
@@ -75,15 +76,17 @@ export function askValues(ask: Ask): Values {
   };
 }
 
-function clientBytes({ client }: Ask): Uint8Array {
-  const whole = bytes(JSON.stringify([client.clientId, client.host, client.pid]));
-  if (whole.length <= CLIENT_BYTES) return whole;
-  return bytes(JSON.stringify([client.clientId.slice(0, SHORT_CLIENT_CHARACTERS), "", client.pid]));
+function clientBytes({ client, value }: Ask): Uint8Array {
+  const published = value === undefined ? [] : [value];
+  const { clientId, host, pid } = client;
+  const fits = Buffer.byteLength(JSON.stringify([clientId, host, pid])) <= CLIENT_BYTES;
+  const who = fits ? [clientId, host, pid] : [clientId.slice(0, SHORT_CLIENT_CHARACTERS), "", pid];
+  return bytes(JSON.stringify([...who, ...published]));
 }
 
 /** A row of inspect.sql. */
 export function entryOf(row: Row): QueueEntry {
-  const [clientId, host, pid] = JSON.parse(text(row["client"])) as [string, string, number];
+  const [clientId, host, pid, value] = JSON.parse(text(row["client"])) as [string, string, number, string?];
   const most = Number(row["most"]);
   return {
     mode: row["shared"] === 1 ? "shared" : "exclusive",
@@ -92,5 +95,6 @@ export function entryOf(row: Row): QueueEntry {
     client: { clientId, host, pid },
     sinceMs: Math.floor(millis(row["since_us"])),
     remainingMs: millis(row["left_us"]),
+    value,
   };
 }

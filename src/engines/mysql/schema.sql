@@ -27,7 +27,7 @@ CREATE TABLE IF NOT EXISTS holdfast_names (
   kept_us    BIGINT           NOT NULL DEFAULT 0,  -- end of the minimum hold
   since_us   BIGINT           NOT NULL DEFAULT 0,
   bell       VARBINARY(64)    NULL,                -- the named lock that its owner's session holds until it leaves
-  client     VARBINARY(1024)  NULL,                -- who it is, JSON: for people
+  client     VARBINARY(26624) NULL,                -- who it is and what it publishes, JSON: for people
   PRIMARY KEY (name)
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC;
 
@@ -44,7 +44,7 @@ CREATE TABLE IF NOT EXISTS holdfast_requests (
   min_hold_us BIGINT          NOT NULL,            -- added to the time of the grant to make kept_us
   since_us    BIGINT          NOT NULL,            -- queued, later granted
   bell        VARBINARY(64)   NULL,
-  client      VARBINARY(1024) NULL,
+  client      VARBINARY(26624) NULL,
   PRIMARY KEY (name, place),
   UNIQUE KEY by_owner (owner),
   KEY by_expiry (name, expires_us)

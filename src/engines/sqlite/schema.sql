@@ -45,6 +45,7 @@ CREATE TABLE request (
   client_id     TEXT NOT NULL,
   host          TEXT NOT NULL,
   pid           INTEGER NOT NULL,
+  value         TEXT,               -- what the request publishes
   PRIMARY KEY (name, place)
 ) STRICT, WITHOUT ROWID;
 

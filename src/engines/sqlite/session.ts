@@ -190,6 +190,7 @@ export class Session {
         ask.client.clientId,
         ask.client.host,
         ask.client.pid,
+        ask.value ?? null,
       );
     this.#own.set(ask.owner, { place, held: grant.token !== null });
   }
@@ -316,6 +317,12 @@ export class Session {
       if (last === undefined) return queue;
       after = last.place;
     }
+  }
+
+  /** What the requests for `name` publish, by place. */
+  published(name: Buffer): Map<number, string> {
+    const rows = this.#statements.get("published").all(name) as unknown as { place: number; value: string }[];
+    return new Map(rows.map((row) => [row.place, row.value]));
   }
 
   names(after: Uint8Array, from: Uint8Array, below: Uint8Array): Uint8Array[] {

@@ -47,8 +47,8 @@ SELECT place FROM request WHERE name = ? AND owner = ?
 
 -- name: insert-request
 INSERT INTO request (name, place, owner, visitor, mode, places, token, ends_ms, ttl_ms, min_hold_ms, hold_ends_ms,
-                     since_wall_ms, renewals, client_id, host, pid)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?)
+                     since_wall_ms, renewals, client_id, host, pid, value)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?)
 
 -- name: grant
 -- Arguments: token, end of the minimum hold, wall clock, name, place.
@@ -78,6 +78,10 @@ UPDATE request SET owner = '', ends_ms = hold_ends_ms, ttl_ms = 0 WHERE name = ?
 -- name: held-by-token
 -- Arguments: name, token.
 SELECT place, owner, visitor, ttl_ms AS ttlMs FROM request WHERE name = ? AND token = ?
+
+-- name: published
+-- Arguments: name.
+SELECT place, value FROM request WHERE name = ? AND value IS NOT NULL
 
 -- name: next-behind
 -- Arguments: name, place.

@@ -148,7 +148,8 @@ export class SqliteStore implements LeaseStore {
       const name = Buffer.from(nameText);
       session.suspectHolders(name);
       session.fronts.settle(name, moment);
-      return session.queue(name, moment).map(({ row, leftMs }) => entryOf(row, leftMs));
+      const values = session.published(name);
+      return session.queue(name, moment).map(({ row, leftMs }) => entryOf(row, leftMs, values.get(row.place)));
     });
   }
 
@@ -200,7 +201,7 @@ export class SqliteStore implements LeaseStore {
   }
 }
 
-function entryOf(row: Row, leftMs: number): QueueEntry {
+function entryOf(row: Row, leftMs: number, value: string | undefined): QueueEntry {
   const client: Client = { clientId: row.clientId, host: row.host, pid: row.pid };
   return {
     mode: row.mode,
@@ -209,5 +210,6 @@ function entryOf(row: Row, leftMs: number): QueueEntry {
     client,
     sinceMs: row.sinceWallMs,
     remainingMs: leftMs,
+    value,
   };
 }
