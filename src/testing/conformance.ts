@@ -5,8 +5,12 @@
 import { systemClock } from "../engine/clock.ts";
 import { disturbs, lacking, missing, type Case, type CaseDefinition, type Covered } from "./case.ts";
 import { CASES } from "./cases/index.ts";
+import { within } from "./expect.ts";
 import { Stage } from "./stage.ts";
 import type { Subject } from "./subject.ts";
+
+/** How many times its patience a case may last. */
+const LONGEST_CASE = 3;
 
 /** The cases for `subject`, in the order of the model. `subject.start` must have been called before they run. */
 export function conformanceCases(subject: Subject): Case[] {
@@ -37,7 +41,7 @@ async function run(subject: Subject, id: string, body: (stage: Stage) => Promise
   const stage = new Stage(subject, id);
   const alive = systemClock.stayAlive();
   try {
-    await body(stage);
+    await within(LONGEST_CASE * stage.hangMs, "the case", body(stage));
   } finally {
     await stage.end();
     alive.cancel();

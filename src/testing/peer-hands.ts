@@ -48,7 +48,7 @@ export interface PeerHandsInterface {
   look(key: string): Promise<Look>;
   renew(key: string): Promise<void>;
   release(key: string): Promise<void>;
-  /** Drops the handle without releasing it and collects garbage; resolves to the warnings of the process so far. */
+  /** Drops the handle without releasing it and collects garbage; resolves to the warnings that came of it. */
   forget(key: string): Promise<readonly string[]>;
   contend(program: Contention): Promise<Contended>;
   /** Blocks the event loop; what the handle says before any timer has run, and after the loop has turned. */
@@ -64,12 +64,9 @@ export class PeerHands implements PeerHandsInterface {
   readonly #locks: LockManager;
   readonly #handles = new Map<string, HeldLock>();
   readonly #aborts = new Map<string, AbortController>();
-  readonly #warnings: string[] = [];
-  readonly #onWarning = (warning: Error): void => void this.#warnings.push(`${warning.name}: ${warning.message}`);
 
   constructor(locks: LockManager) {
     this.#locks = locks;
-    process.on("warning", this.#onWarning);
   }
 
   async acquire(key: string, name: string, options: PeerOptions = {}): Promise<Look> {
@@ -105,6 +102,9 @@ export class PeerHands implements PeerHandsInterface {
 
   async forget(key: string): Promise<readonly string[]> {
     this.#handles.delete(key);
+    const warnings: string[] = [];
+    const onWarning = (warning: Error): void => void warnings.push(`${warning.name}: ${warning.message}`);
+    process.on("warning", onWarning);
     setFlagsFromString("--expose-gc");
     const collect = runInNewContext("gc") as () => void;
     for (let round = 0; round < 5; round++) {
@@ -112,7 +112,8 @@ export class PeerHands implements PeerHandsInterface {
       collect();
     }
     await nextTurn();
-    return this.#warnings;
+    process.off("warning", onWarning);
+    return warnings;
   }
 
   async contend(program: Contention): Promise<Contended> {
@@ -150,7 +151,6 @@ export class PeerHands implements PeerHandsInterface {
   }
 
   async close(): Promise<void> {
-    process.off("warning", this.#onWarning);
     await this.#locks.close();
   }
 

@@ -45,7 +45,14 @@ type Call = (method: string, parameters: readonly unknown[]) => Promise<unknown>
 
 /** Gives `call` the shape of the hands at its other end. */
 function handsOver(call: Call): PeerHandsInterface {
-  const entries = METHODS.map((method) => [method, (...parameters: unknown[]) => call(method, parameters)]);
+  const entries = METHODS.map((method) => [
+    method,
+    (...parameters: unknown[]): Promise<unknown> => {
+      const result = call(method, parameters);
+      result.catch(() => {}); // a case that has failed looks at it no more
+      return result;
+    },
+  ]);
   return Object.fromEntries(entries);
 }
 
@@ -63,6 +70,9 @@ export interface ProcessPeer extends Peer {
 /** Runs from the compiled package and from source alike. */
 const PROGRAM = fileURLToPath(new URL(`./peer-process${import.meta.url.slice(-3)}`, import.meta.url));
 
+/** Of this process's own flags, those that say how modules are found and read. */
+const LOADING = /^--(import|require|loader|experimental-(strip|transform)-types|conditions|no-warnings)\b/;
+
 const running = new Set<ChildProcess>();
 const killAll = (): void => {
   for (const child of running) child.kill("SIGKILL"); // a stopped one would never notice that we are gone
@@ -70,7 +80,7 @@ const killAll = (): void => {
 
 export async function startPeer(): Promise<ProcessPeer> {
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
-  const execArgv = process.execArgv.filter((flag) => !/^--(test|inspect|watch)/.test(flag));
+  const execArgv = process.execArgv.filter((flag) => LOADING.test(flag));
   const child = fork(PROGRAM, { serialization: "advanced", execArgv, env });
   if (running.size === 0) process.on("exit", killAll);
   running.add(child);

@@ -13,7 +13,7 @@ const DEFAULT_TTL_MS = 1_000;
 /** By how much a busy machine may be late. */
 const LATE_MS = 2_000;
 /** After so long something hangs. */
-const HANG_MS = 15_000;
+const DEFAULT_PATIENCE_MS = 15_000;
 
 export class Stage {
   readonly subject: Subject;
@@ -22,13 +22,16 @@ export class Stage {
   /** The lease to work with. */
   readonly ttlMs: number;
   readonly lateMs: number = LATE_MS;
-  readonly hangMs: number = HANG_MS;
+  readonly hangMs: number;
   readonly #endings: (() => Promise<unknown>)[] = [];
+  /** What the subject gave for each of the managers that the case has. */
+  readonly #managers = new WeakMap<LockManager, LockManager>();
 
   constructor(subject: Subject, id: string) {
     this.subject = subject;
     this.name = `${id} ${Buffer.from(systemClock.randomBytes(6)).toString("base64url")}`;
     this.ttlMs = subject.ttlMs ?? DEFAULT_TTL_MS;
+    this.hangMs = subject.patienceMs ?? DEFAULT_PATIENCE_MS;
   }
 
   get traits(): Traits {
@@ -99,6 +102,10 @@ export class Stage {
     return this.#once(await this.hook("loseReplies")());
   }
 
+  async loseSession(locks: LockManager): Promise<void> {
+    await this.hook("loseSession")(this.#managers.get(locks) ?? locks);
+  }
+
   /** The queue of this case's name, or of another, as `locks` sees it. */
   async queue(locks: LockManager, name = this.name): Promise<{ held: LockInfo[]; pending: LockInfo[] }> {
     const { held, pending } = await locks.query({ prefix: name });
@@ -133,7 +140,9 @@ export class Stage {
 
   #closing(locks: LockManager): LockManager {
     this.after(() => locks.close());
-    return locks;
+    const quiet = withoutStrays(locks);
+    this.#managers.set(quiet, locks);
+    return quiet;
   }
 
   #once(restore: Restore): Restore {
@@ -142,4 +151,22 @@ export class Stage {
     this.after(once);
     return once;
   }
+}
+
+/**
+ * The same manager, except that a promise which nobody looks at any more may reject: when a case has failed, its
+ * requests under way end with the connection, and that is no further failure.
+ */
+function withoutStrays(locks: LockManager): LockManager {
+  return new Proxy(locks, {
+    get: (target, key) => {
+      const value: unknown = Reflect.get(target, key, target);
+      if (typeof value !== "function") return value;
+      return (...parameters: unknown[]): unknown => {
+        const result: unknown = Reflect.apply(value, target, parameters);
+        if (result instanceof Promise) result.catch(() => {});
+        return result;
+      };
+    },
+  });
 }

@@ -73,4 +73,6 @@ export interface Subject {
    * that ends sessions in ticks). Default 0.
    */
   readonly roundingMs?: number;
+  /** What has not happened after so long never will, in ms. Default 15,000. */
+  readonly patienceMs?: number;
 }

@@ -103,7 +103,7 @@ const told: CaseDefinition[] = [
       const [locks, other] = await Promise.all([stage.connect(), stage.connect()]);
       const lock = await locks.acquire(stage.name);
       const losing = aborted(lock.signal);
-      await stage.hook("loseSession")(locks);
+      await stage.loseSession(locks);
       assertLost(await within(stage.takeoverMs, "telling the holder", losing), "session", stage.name);
       assert.equal(lock.isHeld(), false);
       const next = await within(stage.takeoverMs, "the next one", other.acquire(stage.name));

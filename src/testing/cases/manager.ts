@@ -71,7 +71,7 @@ const querying: CaseDefinition[] = [
       const holder = await left.acquire(stage.name);
       const controller = new AbortController();
       const waiting = [];
-      for (const [index, locks] of [right, left, right].entries()) {
+      for (const [index, locks] of [right, right, left].entries()) {
         waiting.push(locks.acquire(stage.name, { signal: controller.signal }).catch(() => {}));
         await stage.pending(left, index + 1);
       }
@@ -82,9 +82,9 @@ const querying: CaseDefinition[] = [
       );
       const [first, second, third] = pending;
       assert.ok(first && second && third);
-      assert.equal(first.clientId, third.clientId);
-      assert.equal(second.clientId, held[0]?.clientId);
-      assert.notEqual(first.clientId, second.clientId);
+      assert.equal(first.clientId, second.clientId);
+      assert.equal(third.clientId, held[0]?.clientId);
+      assert.notEqual(first.clientId, third.clientId);
       assert.ok(pending.every((each) => each.token === null && each.mode === "exclusive"));
       controller.abort();
       await Promise.all(waiting);

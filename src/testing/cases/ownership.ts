@@ -39,6 +39,26 @@ export const OWNERSHIP: readonly CaseDefinition[] = [
     },
   },
   {
+    id: "S4/release-crosses-eviction",
+    title: "a release on its way while the lock passes on leaves the next holder alone",
+    needs: {},
+    body: async (stage) => {
+      const [left, right] = await Promise.all([stage.connect(), stage.connect()]);
+      for (let round = 0; round < 6; round++) {
+        const victim = await left.acquire(stage.name);
+        const waiting = right.acquire(stage.name);
+        await stage.pending(right, 1);
+        const evicting = right.evict(stage.name, victim.token);
+        if (round % 2 > 0) await evicting;
+        await Promise.all([evicting, victim.release()]);
+        const next = await within(stage.takeoverMs, "the next holder", waiting);
+        await next.renew();
+        assert.equal(await left.tryAcquire(stage.name), null, "the late release freed the next holder's lock");
+        await next.release();
+      }
+    },
+  },
+  {
     id: "S4/renew-after-loss",
     title: "renewing after a loss rejects and renews nobody's lock",
     needs: {},

@@ -40,7 +40,7 @@ export const PROCESS: readonly CaseDefinition[] = [
       await peer.acquire("lock", stage.name, { ttlMs: 60_000 });
       await peer.acquire("other", `${stage.name} released`);
       await peer.release("other");
-      await peer.forget("other");
+      assert.deepEqual(await peer.forget("other"), []);
       const warnings = await peer.forget("lock");
       assert.equal(warnings.length, 1, `warnings: ${warnings.join("; ")}`);
       assert.match(warnings[0] ?? "", /garbage collected/);

@@ -5,6 +5,7 @@ import { eventually, pause, rejection, rejectsWith, timed, within } from "../exp
 import { EngineUnavailableError, LockTimeoutError } from "../../index.ts";
 
 const WAIT_MS = 250;
+const LONG_TTL_MS = 60_000;
 
 export const SETTLING: readonly CaseDefinition[] = [
   {
@@ -109,12 +110,14 @@ export const SETTLING: readonly CaseDefinition[] = [
     title: "a request whose reply is lost is found again, or gone; no orphan blocks the name",
     needs: { hooks: ["loseReplies"] },
     body: async (stage) => {
-      const [left, right] = await Promise.all([stage.connect(), stage.connect()]);
+      // With so long a lease an orphan would block the name until the case gives up.
+      const ttlMs = LONG_TTL_MS;
+      const [left, right] = await Promise.all([stage.connect({ ttlMs }), stage.connect({ ttlMs })]);
       const restore = await stage.loseReplies();
       const acquiring = left.acquire(stage.name).catch((error: unknown) => error);
       await pause(stage.ttlMs / 4);
       await restore();
-      const outcome = await within(stage.takeoverMs + stage.hangMs, "a request whose reply was lost", acquiring);
+      const outcome = await within(stage.hangMs, "a request whose reply was lost", acquiring);
       if (outcome instanceof Error) assert.ok(outcome instanceof EngineUnavailableError, String(outcome));
       else {
         const lock = outcome as Awaited<ReturnType<typeof left.acquire>>;
@@ -123,7 +126,7 @@ export const SETTLING: readonly CaseDefinition[] = [
         assert.deepEqual([held.length, pending.length], [1, 0], "the request is in the queue more than once");
         await lock.release();
       }
-      const next = await within(stage.takeoverMs, "the next request", right.acquire(stage.name));
+      const next = await within(stage.hangMs, "the next request", right.acquire(stage.name));
       await next.release();
       await stage.gone(right);
     },
@@ -133,14 +136,15 @@ export const SETTLING: readonly CaseDefinition[] = [
     title: "a release whose reply is lost resolves, and the lock is free",
     needs: { hooks: ["loseReplies"] },
     body: async (stage) => {
-      const [left, right] = await Promise.all([stage.connect(), stage.connect()]);
+      const ttlMs = LONG_TTL_MS;
+      const [left, right] = await Promise.all([stage.connect({ ttlMs }), stage.connect({ ttlMs })]);
       const lock = await left.acquire(stage.name);
       const restore = await stage.loseReplies();
       const releasing = lock.release();
       await pause(stage.ttlMs / 4);
       await restore();
-      await within(stage.takeoverMs, "a release whose reply was lost", releasing);
-      const next = await within(stage.takeoverMs, "the next request", right.acquire(stage.name));
+      await within(stage.hangMs, "a release whose reply was lost", releasing);
+      const next = await within(stage.hangMs, "the next request", right.acquire(stage.name));
       await next.release();
     },
   },

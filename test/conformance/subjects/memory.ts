@@ -1,18 +1,28 @@
 /** The memory engine under test. It has no server, so its faults are made between the locks and the store. */
 import { systemClock, type Clock } from "../../../src/engine/clock.ts";
+import type { Engine } from "../../../src/engine/engine.ts";
 import { LeaseEngine } from "../../../src/engine/lease-engine.ts";
+import type { LeaseStore } from "../../../src/engine/lease-store.ts";
 import { MemorySpace } from "../../../src/engines/memory/space.ts";
 import { MemoryStore } from "../../../src/engines/memory/store.ts";
 import { connect, type LeaseOptions, type LockManager } from "../../../src/index.ts";
 import { Faults, FaultyStore } from "../../../src/testing/faulty-store.ts";
 import type { Subject } from "../../../src/testing/subject.ts";
 
+/** What makes another engine of it: see wrong-engines.ts. */
+export interface Alteration {
+  readonly store?: (store: LeaseStore) => LeaseStore;
+  readonly engine?: (engine: Engine) => Engine;
+}
+
 /** A space of its own, with its faults. */
-export function memorySubject(): Subject {
+export function memorySubject({ store = (own) => own, engine = (own) => own }: Alteration = {}): Subject {
   const space = new MemorySpace();
   const faults = new Faults();
-  const open = (clock: Clock, defaults?: LeaseOptions): Promise<LockManager> =>
-    connect(new LeaseEngine(new FaultyStore(new MemoryStore(space, clock), faults, clock), clock), defaults);
+  const open = (clock: Clock, defaults?: LeaseOptions): Promise<LockManager> => {
+    const altered = store(new FaultyStore(new MemoryStore(space, clock), faults, clock));
+    return connect(engine(new LeaseEngine(altered, clock)), defaults);
+  };
   return {
     name: "memory",
     traits: new MemoryStore(space, systemClock).traits,

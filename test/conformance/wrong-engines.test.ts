@@ -1,0 +1,49 @@
+/** The kit is itself under test: engines with planted mistakes have to be caught, by the right cases. */
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { conformanceCases } from "../../src/testing/conformance.ts";
+import { memorySubject } from "./subjects/memory.ts";
+import { WRONG_ENGINES, type WrongEngine } from "./wrong-engines.ts";
+
+/** Wrong engines hang where right ones answer. */
+const PATIENCE_MS = 3_000;
+
+async function caught(wrong: WrongEngine, id: string): Promise<boolean> {
+  // A subject for each case: what a failed one leaves behind must not be what the next one stumbles over.
+  const subject = { ...memorySubject(wrong), patienceMs: PATIENCE_MS };
+  const found = conformanceCases(subject).find((each) => each.id === id);
+  assert.ok(found?.status === "runs", `there is no case ${id}`);
+  return await found.run().then(
+    () => false,
+    () => true,
+  );
+}
+
+void describe("engines with planted mistakes are caught", { concurrency: 6 }, () => {
+  for (const wrong of WRONG_ENGINES) {
+    void test(`${wrong.mistake}: ${wrong.caughtBy.join(", ")}`, async () => {
+      const outcomes = await Promise.all(wrong.caughtBy.map(async (id) => ({ id, caught: await caught(wrong, id) })));
+      assert.deepEqual(
+        outcomes.filter((each) => !each.caught).map((each) => each.id),
+        [],
+        "not caught",
+      );
+    });
+  }
+});
+
+void test("every promise has a planted mistake that its cases catch", () => {
+  const covered = new Set(WRONG_ENGINES.flatMap((each) => each.caughtBy.map((id) => id.slice(0, 2))));
+  for (const promise of ["S1", "S2", "S3", "S4", "S5", "L1", "L2", "L3", "L4", "L5"])
+    assert.ok(covered.has(promise), promise);
+});
+
+void test("the right engine passes the same cases", async () => {
+  const ids = new Set(WRONG_ENGINES.flatMap((each) => each.caughtBy));
+  const right = { mistake: "none", caughtBy: [...ids] };
+  const outcomes = await Promise.all(right.caughtBy.map(async (id) => ({ id, caught: await caught(right, id) })));
+  assert.deepEqual(
+    outcomes.filter((each) => each.caught).map((each) => each.id),
+    [],
+  );
+});
