@@ -22,7 +22,22 @@ const OPTION_LIST: Record<keyof Required<RequestOptions & AcquireOptions>, true>
 export const OPTIONS = Object.keys(OPTION_LIST) as (keyof RequestOptions)[];
 
 /** The other parts of the interface that users see. */
-export const SURFACE = ["connect", "request", "handle", "loss", "query", "evict", "close", "names", "process"] as const;
+export const SURFACE = [
+  "connect",
+  "request",
+  "handle",
+  "loss",
+  "query",
+  "evict",
+  "close",
+  "names",
+  "process",
+  "mutex",
+  "readWriteLock",
+  "semaphore",
+  "acquireAll",
+  "election",
+] as const;
 
 export type Covered = (typeof PROMISES)[number] | keyof RequestOptions | (typeof SURFACE)[number];
 
