@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
+import { sleep, systemClock } from "../engine/clock.ts";
 import type { AcquireOptions, HeldLock, LockManager, LockMode, LossReason } from "../index.ts";
 import { LockLostError } from "../index.ts";
 
@@ -48,8 +49,8 @@ export interface PeerHandsInterface {
   look(key: string): Promise<Look>;
   renew(key: string): Promise<void>;
   release(key: string): Promise<void>;
-  /** Drops the handle without releasing it and collects garbage; resolves to the warnings that came of it. */
-  forget(key: string): Promise<readonly string[]>;
+  /** Drops the handle and collects garbage until a warning comes of it or `patienceMs` are over; resolves to the warnings. */
+  forget(key: string, patienceMs: number): Promise<readonly string[]>;
   contend(program: Contention): Promise<Contended>;
   /** Blocks the event loop; what the handle says before any timer has run, and after the loop has turned. */
   block(key: string, ms: number): Promise<{ readonly first: Look; readonly afterwards: Look }>;
@@ -100,18 +101,18 @@ export class PeerHands implements PeerHandsInterface {
     await this.#handle(key).release();
   }
 
-  async forget(key: string): Promise<readonly string[]> {
+  async forget(key: string, patienceMs: number): Promise<readonly string[]> {
     this.#handles.delete(key);
     const warnings: string[] = [];
     const onWarning = (warning: Error): void => void warnings.push(`${warning.name}: ${warning.message}`);
     process.on("warning", onWarning);
     setFlagsFromString("--expose-gc");
     const collect = runInNewContext("gc") as () => void;
-    for (let round = 0; round < 5; round++) {
-      await nextTurn();
+    const untilMs = systemClock.monotonicMs() + patienceMs;
+    while (warnings.length === 0 && systemClock.monotonicMs() < untilMs) {
       collect();
+      await sleep(systemClock, 50);
     }
-    await nextTurn();
     process.off("warning", onWarning);
     return warnings;
   }

@@ -40,8 +40,8 @@ export const PROCESS: readonly CaseDefinition[] = [
       await peer.acquire("lock", stage.name, { ttlMs: 60_000 });
       await peer.acquire("other", `${stage.name} released`);
       await peer.release("other");
-      assert.deepEqual(await peer.forget("other"), []);
-      const warnings = await peer.forget("lock");
+      assert.deepEqual(await peer.forget("other", 1_500), []);
+      const warnings = await peer.forget("lock", stage.hangMs);
       assert.equal(warnings.length, 1, `warnings: ${warnings.join("; ")}`);
       assert.match(warnings[0] ?? "", /garbage collected/);
       assert.ok(warnings[0]?.includes(JSON.stringify(stage.name)));
