@@ -23,9 +23,9 @@ export interface TemporaryDirectory {
 }
 
 /** A new private directory (mode 0700), removed by `remove()` and in any case when this program exits. */
-export async function temporaryDirectory(name: string): Promise<TemporaryDirectory> {
+export async function temporaryDirectory(name: string, parent: string = tmpdir()): Promise<TemporaryDirectory> {
   install();
-  const path = await mkdtemp(join(tmpdir(), `holdfast-${name}-`));
+  const path = await mkdtemp(join(parent, `holdfast-${name}-`));
   directories.add(path);
   return {
     path,

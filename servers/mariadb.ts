@@ -21,6 +21,8 @@ export interface MariadbServerOptions {
   readonly tls?: boolean | undefined;
   /** Makes `setClockOffset` work. Default: no. */
   readonly clock?: boolean | undefined;
+  /** Keeps the data on the disk of temporary files. Default: in memory where there is /dev/shm, which survives a kill as well. */
+  readonly disk?: boolean | undefined;
   /** Further lines of the configuration file, section [mariadbd]. */
   readonly settings?: readonly string[] | undefined;
 }
@@ -58,7 +60,8 @@ export async function startMariadb(options: MariadbServerOptions = {}): Promise<
     packages: ["mariadb-server"],
     present: () => find("mariadbd") !== undefined && find("mariadb-install-db") !== undefined,
   });
-  const directory = await temporaryDirectory("mariadb");
+  const memory = options.disk !== true && existsSync(SHARED_MEMORY);
+  const directory = await temporaryDirectory("mariadb", memory ? SHARED_MEMORY : undefined);
   try {
     const port = await freePort();
     const shim = options.clock === true ? await createClockShim(directory.path) : undefined;
@@ -77,6 +80,7 @@ function find(program: string): string | undefined {
   return directories.map((directory) => join(directory, program)).find((path) => existsSync(path));
 }
 
+const SHARED_MEMORY = "/dev/shm";
 const ADMIN = "holdfast_admin";
 const USER = "holdfast";
 const PASSWORD = "secret";

@@ -17,7 +17,7 @@ const HERE = import.meta.dirname;
 const ENGINES = join(HERE, "../../src/engines");
 
 /** Two schemes of one engine. */
-const ENGINE_OF: Record<string, string> = { rediss: "redis" };
+const ENGINE_OF: Record<string, string> = { rediss: "redis", mariadb: "mysql" };
 
 const engines = [...new Set(SCHEMES.map((scheme) => ENGINE_OF[scheme] ?? scheme))];
 const folders = readdirSync(ENGINES, { withFileTypes: true }).filter((each) => each.isDirectory());

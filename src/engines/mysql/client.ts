@@ -23,8 +23,8 @@ export type ConnectionSettings = Readonly<Record<string, unknown>>;
 
 /** A pool of `mysql2`, or of `mysql2/promise`. It is read, never used up and never closed. */
 export interface PoolLike {
-  readonly config?: { readonly connectionConfig?: object };
-  readonly pool?: { readonly config?: { readonly connectionConfig?: object } };
+  readonly config?: object;
+  readonly pool?: object;
 }
 
 /** What we take over from a pool; how it reads values is its own affair. */
@@ -52,15 +52,21 @@ const TAKEN_OVER = [
 
 /** The settings of a pool's connections. */
 export function poolSettings(pool: PoolLike): ConnectionSettings {
-  const config = pool.pool?.config?.connectionConfig ?? pool.config?.connectionConfig;
-  if (config === undefined)
-    throw new ConfigError("`pool` is not a pool made by createPool of mysql2 or mysql2/promise");
-  const given = new Map(Object.entries(config));
+  const given = connectionConfig(pool.pool) ?? connectionConfig(pool);
+  if (given === undefined) throw new ConfigError("`pool` is not a pool made by createPool of mysql2 or mysql2/promise");
+  const settings = new Map(Object.entries(given));
   return Object.fromEntries(
-    TAKEN_OVER.map((key) => [key, given.get(key)] as const).filter(
+    TAKEN_OVER.map((key) => [key, settings.get(key)] as const).filter(
       ([, value]) => value !== undefined && value !== false,
     ),
   );
+}
+
+function connectionConfig(pool: object | undefined): object | undefined {
+  const config: unknown = pool !== undefined && "config" in pool ? pool.config : undefined;
+  if (typeof config !== "object" || config === null || !("connectionConfig" in config)) return undefined;
+  const { connectionConfig } = config;
+  return typeof connectionConfig === "object" && connectionConfig !== null ? connectionConfig : undefined;
 }
 
 /** What a URL says besides where the server is. */

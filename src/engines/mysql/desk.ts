@@ -2,6 +2,7 @@
  * A session that takes packets one after the other, and its bells. It connects when it is needed and again after a loss; what fails leaves no
  * transaction behind for the next one.
  */
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Clock, type Timer } from "../../engine/clock.ts";
 import { EngineUnavailableError } from "../../engine/errors.ts";
 import { newBells, type HeldBells } from "./bells.ts";
@@ -20,6 +21,7 @@ interface Job {
   readonly reject: (error: unknown) => void;
   timer: Timer | undefined;
   late: boolean;
+  done: boolean;
 }
 
 export interface DeskOptions {
@@ -62,8 +64,8 @@ export class Desk {
       return Promise.reject(new EngineUnavailableError("too many commands wait for the MySQL server"));
     }
     return new Promise((resolve, reject) => {
-      const job: Job = { build, resolve, reject, timer: undefined, late: false };
-      job.timer = this.#options.clock.after(this.#options.timeoutMs, () => this.#expire(job));
+      const job: Job = { build, resolve, reject, timer: undefined, late: false, done: false };
+      job.timer = this.#options.clock.after(this.#options.timeoutMs, () => void this.#expire(job));
       this.#line.push(job);
       if (this.#serving === undefined) void this.#serve();
     });
@@ -85,6 +87,7 @@ export class Desk {
         if (job.late) continue;
         const results = await session.run(job.build(this.#bells));
         job.timer?.cancel();
+        job.done = true;
         job.resolve(results);
       } catch (error) {
         await this.#rollBack();
@@ -100,13 +103,18 @@ export class Desk {
       session.destroy();
       throw closed();
     }
+    this.adopt(session);
+    return session;
+  }
+
+  /** Goes on with a session that is open already. */
+  adopt(session: Session): void {
     this.#session = session;
     session.onEnd(() => {
       if (this.#session !== session) return;
       this.#session = undefined;
       this.#bells = newBells(this.#options.clock);
     });
-    return session;
   }
 
   /** An error in the middle of a packet leaves its transaction open: the next packet must not commit half of this one. */
@@ -123,7 +131,10 @@ export class Desk {
     }
   }
 
-  #expire(job: Job): void {
+  async #expire(job: Job): Promise<void> {
+    // After a busy event loop timers run first, while the reply may have come long ago: it is read before we judge.
+    await nextTurn();
+    if (job.done) return;
     job.late = true;
     if (this.#serving === job) this.#session?.destroy();
     else this.#line.splice(this.#line.indexOf(job), 1);
@@ -132,6 +143,7 @@ export class Desk {
 
   #fail(job: Job, error: unknown): void {
     job.timer?.cancel();
+    job.done = true;
     job.reject(error);
   }
 }

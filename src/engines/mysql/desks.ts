@@ -1,5 +1,8 @@
-/** The few desks of a process: more of them only while all are busy. Commits of several desks share a flush of the server's log. */
+/** The few desks of a process: more of them only when lines grow. Commits of several desks share a flush of the server's log. */
 import { Desk, type DeskOptions } from "./desk.ts";
+
+/** A line of this length is worth one more connection. */
+const LONG_LINE = 3;
 
 export class Desks {
   readonly #options: DeskOptions;
@@ -18,7 +21,7 @@ export class Desks {
     for (const desk of this.#desks) {
       if (desk.load < best.load) best = desk;
     }
-    return best.load > 0 && this.#desks.length < this.#most ? this.#add() : best;
+    return best.load >= LONG_LINE && this.#desks.length < this.#most ? this.#add() : best;
   }
 
   /** Whether the bell's session is ours and alive. */

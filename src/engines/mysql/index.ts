@@ -3,6 +3,7 @@ import { systemClock, type Clock } from "../../engine/clock.ts";
 import { type Engine } from "../../engine/engine.ts";
 import { ConfigError } from "../../engine/errors.ts";
 import { LeaseEngine } from "../../engine/lease-engine.ts";
+import { type LeaseStore } from "../../engine/lease-store.ts";
 import { poolSettings, urlOptions, type ConnectionSettings, type PoolLike } from "./client.ts";
 import { MysqlStore } from "./store.ts";
 
@@ -38,13 +39,19 @@ const HOUR_MS = 3_600_000;
  * Cost: one round trip and one commit to lock, the same to unlock.
  */
 export function mysql(options: MysqlOptions): Engine {
-  const clock = options.clock ?? systemClock;
-  const given = [options.pool, options.url, options.connection].filter((each) => each !== undefined);
-  if (given.length !== 1) throw new ConfigError("mysql() takes one of pool, url and connection");
-  const fromUrl = options.url === undefined ? undefined : urlOptions(options.url);
-  const { pool, connection = {} } = options;
-  const store = new MysqlStore({
-    clock,
+  return new LeaseEngine(mysqlStore(options), options.clock ?? systemClock);
+}
+
+/** The store under the engine. @internal */
+export function mysqlStore(options: MysqlOptions): LeaseStore {
+  const { pool, url, connection = {} } = options;
+  if ([pool, url, options.connection].filter((each) => each !== undefined).length !== 1) {
+    throw new ConfigError("mysql() takes one of pool, url and connection");
+  }
+  const fromUrl = url === undefined ? undefined : urlOptions(url);
+  if (pool !== undefined) poolSettings(pool); // refuses what is no pool
+  return new MysqlStore({
+    clock: options.clock ?? systemClock,
     // Asked anew for every connection: a pool's password may be changed while it is in use.
     settings: () => (pool === undefined ? (fromUrl?.settings ?? connection) : poolSettings(pool)),
     migrate: options.migrate ?? fromUrl?.migrate ?? true,
@@ -53,8 +60,6 @@ export function mysql(options: MysqlOptions): Engine {
     commandTimeoutMs: within("commandTimeoutMs", options.commandTimeoutMs, 5_000, 100, 60_000),
     rememberMs: within("rememberMs", options.rememberMs, HOUR_MS, 100, 168 * HOUR_MS),
   });
-  if (pool !== undefined) poolSettings(pool);
-  return new LeaseEngine(store, clock);
 }
 
 /** The engine for `mysql://…` and `mariadb://…`; see `urlOptions` for what may stand behind the question mark. */

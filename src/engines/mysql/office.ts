@@ -28,6 +28,8 @@ export interface OfficeOptions {
 const TRIES = 6;
 const FIRST_PAUSE_MS = 4;
 const LONGEST_PAUSE_MS = 100;
+/** For connecting, making the tables and looking the server over. */
+const OPENING_MS = 10_000;
 
 export class Office {
   /** For renewals alone, so that they never stand in line behind other work. */
@@ -39,7 +41,11 @@ export class Office {
 
   constructor(options: OfficeOptions) {
     this.#options = options;
-    const desk = { clock: options.clock, open: () => this.#open(), timeoutMs: options.commandTimeoutMs };
+    const desk = {
+      clock: options.clock,
+      open: () => this.#connect(options.commandTimeoutMs),
+      timeoutMs: options.commandTimeoutMs,
+    };
     this.clerk = new Desk(desk);
     this.#desks = new Desks(desk, options.connections);
   }
@@ -51,27 +57,33 @@ export class Office {
 
   /** Connects, makes or checks the tables, looks the server over. Rejects with `ConfigError` or `EngineUnavailableError`. */
   async open(events: StoreEvents): Promise<Watch> {
-    const { clock, commandTimeoutMs, migrate } = this.#options;
     const sessions: Session[] = [];
-    const timer = clock.after(2 * commandTimeoutMs, () => {
+    const timer = this.#options.clock.after(OPENING_MS, () => {
       for (const session of sessions) session.destroy();
     });
     try {
-      const session = await this.#open();
-      sessions.push(session);
-      await checkVersion(session);
-      await prepareSchema(session, migrate);
-      const other = await this.#open();
-      sessions.push(other);
-      this.#survey = await survey(session, other, clock);
+      this.#survey = await this.#lookOver(sessions);
     } catch (error) {
+      for (const session of sessions) session.destroy();
       throw failure(error, "opening the mysql engine");
     } finally {
       timer.cancel();
-      for (const session of sessions) session.end();
     }
     this.#watch = this.#newWatch(events, this.#survey.bells);
     return this.#watch;
+  }
+
+  async #lookOver(sessions: Session[]): Promise<Survey> {
+    const session = await this.#connect(OPENING_MS);
+    sessions.push(session);
+    await checkVersion(session);
+    await prepareSchema(session, this.#options.migrate);
+    const other = await this.#connect(OPENING_MS);
+    sessions.push(other);
+    const found = await survey(session, other, this.#options.clock);
+    this.#desks.pick().adopt(session);
+    this.clerk.adopt(other);
+    return found;
   }
 
   /** The desk for the next verb. */
@@ -105,15 +117,15 @@ export class Office {
     this.clerk.close();
   }
 
-  #open(): Promise<Session> {
-    const { settings, clock, commandTimeoutMs } = this.#options;
-    return openSession({ settings: settings(), clock, timeoutMs: commandTimeoutMs });
+  #connect(timeoutMs: number): Promise<Session> {
+    const { settings, clock } = this.#options;
+    return openSession({ settings: settings(), clock, timeoutMs });
   }
 
   #newWatch(events: StoreEvents, bells: boolean): Watch {
     return new Watch({
       clock: this.#options.clock,
-      open: () => this.#open(),
+      open: () => this.#connect(this.#options.commandTimeoutMs),
       mostListeners: bells ? this.#options.waitingConnections : 0,
       isOurs: (prefix) => this.#desks.holds(prefix),
       look: async (owners) => {

@@ -1,4 +1,5 @@
 /** One connection of ours to the server: set up, one packet at a time, never hanging, never keeping the process alive. */
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Clock } from "../../engine/clock.ts";
 import { EngineUnavailableError } from "../../engine/errors.ts";
 import { beginConnection, type Connection, type ConnectionSettings, type Result } from "./client.ts";
@@ -91,7 +92,9 @@ export class Session {
 /** Connects and sets up. Rejects with the driver's error, or with `EngineUnavailableError` when it takes too long. */
 export async function openSession(factory: SessionFactory): Promise<Session> {
   const session = new Session(await beginConnection(factory.settings));
-  const timer = factory.clock.after(factory.timeoutMs, () => session.destroy());
+  // After a busy event loop timers run first, while the server's greeting may have come long ago.
+  const timer = factory.clock.after(factory.timeoutMs, () => void nextTurn().then(() => late && session.destroy()));
+  let late = true;
   try {
     await session.run(SET_UP);
     return session;
@@ -99,6 +102,7 @@ export async function openSession(factory: SessionFactory): Promise<Session> {
     session.destroy();
     throw error;
   } finally {
+    late = false;
     timer.cancel();
   }
 }
