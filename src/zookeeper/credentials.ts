@@ -12,18 +12,21 @@ export interface Credential {
 interface Item extends Credential {
   /** Tells the one who added it, once. */
   settle: ((error?: ZooKeeperError) => void) | undefined;
-  /** Some server has accepted it. */
-  accepted: boolean;
+  /** The session cannot go on without it: it was there from the start, or a server has accepted it before. */
+  needed: boolean;
 }
 
 export class Credentials {
-  #items: Item[];
+  /** Resolves when a server has accepted those that were there from the start. */
+  readonly proved: Promise<unknown>;
+  #items: Item[] = [];
   /** Sent on this connection and not answered. */
   #underWay: Item[] = [];
 
   /** `initial`: without them the session is of no use. */
   constructor(initial: readonly Credential[]) {
-    this.#items = initial.map((credential) => ({ ...credential, settle: undefined, accepted: true }));
+    this.proved = Promise.all(initial.map((credential) => this.#add(credential, true).proved));
+    this.proved.catch(() => {}); // whoever starts the session asks for it
   }
 
   get size(): number {
@@ -32,14 +35,12 @@ export class Credentials {
 
   /** `send` is given the packet if there is a connection to send it on now; otherwise it goes with the next one. */
   add(credential: Credential, send: ((bytes: Buffer) => void) | undefined): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const settle = (error?: ZooKeeperError): void => (error === undefined ? resolve() : reject(error));
-      const item: Item = { ...credential, settle, accepted: false };
-      this.#items.push(item);
-      if (send === undefined) return;
+    const { item, proved } = this.#add(credential, false);
+    if (send !== undefined) {
       this.#underWay.push(item);
       send(authPacket(item));
-    });
+    }
+    return proved;
   }
 
   /** What to send first on a new connection. */
@@ -55,17 +56,17 @@ export class Credentials {
   answer(errorCode: number): ZooKeeperError | undefined {
     const item = this.#underWay.shift();
     if (item === undefined) return undefined;
-    const { accepted, settle } = item;
+    const { needed, settle } = item;
     item.settle = undefined;
     if (errorCode === 0) {
-      item.accepted = true;
+      item.needed = true;
       settle?.();
       return undefined;
     }
     const error = serverError(errorCode, `authentication with scheme ${JSON.stringify(item.scheme)}`, undefined);
     this.#items = this.#items.filter((other) => other !== item);
     settle?.(error);
-    return accepted ? error : undefined;
+    return needed ? error : undefined;
   }
 
   /** The session is over. */
@@ -73,6 +74,14 @@ export class Credentials {
     for (const item of this.#items) item.settle?.(error);
     this.#items = [];
     this.#underWay = [];
+  }
+
+  #add(credential: Credential, needed: boolean): { item: Item; proved: Promise<void> } {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const settle = (error?: ZooKeeperError): void => (error === undefined ? resolve() : reject(error));
+    const item: Item = { ...credential, settle, needed };
+    this.#items.push(item);
+    return { item, proved: promise };
   }
 }
 

@@ -118,8 +118,13 @@ export class Session {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Resolves when attached for the first time. */
-  start(signal: AbortSignal | undefined): Promise<void> {
+  /** Resolves when a server has given us the session and accepted who we say we are. */
+  async start(signal: AbortSignal | undefined): Promise<void> {
+    await this.#firstAttach(signal);
+    await this.#credentials.proved;
+  }
+
+  #firstAttach(signal: AbortSignal | undefined): Promise<void> {
     const { clock, connectWithinMs } = this.#options;
     this.#updateAlive();
     return new Promise((resolve, reject) => {

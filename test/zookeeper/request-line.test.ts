@@ -17,7 +17,7 @@ function newLine(limits: { maxPacketBytes?: number; maxRequests?: number } = {})
   const line = new RequestLine({
     maxPacketBytes: 1000,
     maxRequests: 100,
-    showPath: (path) => path.replace(/^\/root/, ""),
+    showPath: (path) => path.replace(/^\/chroot/, ""),
     onIdle: () => idle++,
     ...limits,
   });
@@ -40,7 +40,7 @@ const answer = (line: RequestLine, xid: number, errorCode = 0, body: Buffer = Bu
 test("requests are numbered as they are sent, and answered in that order", async () => {
   const { line, idle } = newLine();
   const first = line.add(sync("/a"));
-  const second = line.add(remove("/root/b", -1));
+  const second = line.add(remove("/chroot/b", -1));
   assert.deepEqual(xids(line.takeBytes(at)), [1, 2]);
   assert.equal(line.takeBytes(at), undefined);
   assert.throws(() => answer(line, 2), ProtocolError);
@@ -64,7 +64,7 @@ test("an error that is a value for the operation", async () => {
 test("after a lost connection: changes are unknown, reads are sent again, what was not sent stays", async () => {
   const { line } = newLine();
   const read = line.add(sync("/read"));
-  const change = line.add(setData("/root/change", Buffer.from("x"), -1));
+  const change = line.add(setData("/chroot/change", Buffer.from("x"), -1));
   line.takeBytes(at);
   const late = line.add(remove("/late", -1));
   line.connectionLost(lost);
