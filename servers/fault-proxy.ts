@@ -126,9 +126,11 @@ class Pair {
   }
 
   reset(): void {
-    const { from, to } = this.#sockets.toServer;
-    from.resetAndDestroy();
-    to.resetAndDestroy();
+    for (const { from } of Object.values(this.#sockets)) {
+      // One that is not connected, or has sent its end, cannot send a reset: trying leaves Node's handle open for ever.
+      if (from.connecting || from.writableEnded) from.destroy();
+      else from.resetAndDestroy();
+    }
     this.#ended?.();
   }
 

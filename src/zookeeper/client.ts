@@ -99,6 +99,11 @@ export class ZooKeeper {
     return this.#session.state;
   }
 
+  /** `host:port` of the server that we are connected to now. */
+  get server(): string | undefined {
+    return this.#session.server;
+  }
+
   /** Who the session is: `id` is the `ephemeralOwner` of its ephemeral nodes. Keep the password to yourself. */
   get session(): SessionIdentity {
     return this.#session.identity;

@@ -76,6 +76,10 @@ export class Connection {
     );
   }
 
+  get host(): Host {
+    return this.#options.host;
+  }
+
   /** The session may send requests. */
   get attached(): boolean {
     return this.#timing !== undefined && !this.#ended;

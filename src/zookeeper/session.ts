@@ -6,7 +6,7 @@ import { type Clock, type Instant, sleep, type Timer } from "../engine/clock.ts"
 import { Connection } from "./connection.ts";
 import { type Credential, Credentials } from "./credentials.ts";
 import { SessionExpiredError, ZooKeeperError } from "./errors.ts";
-import { type Host, HostRing } from "./hosts.ts";
+import { type Host, HostRing, hostText } from "./hosts.ts";
 import { closeSession, type Operation } from "./operations.ts";
 import { type ConnectResponse, NO_PASSWORD } from "./records.ts";
 import { RequestLine } from "./request-line.ts";
@@ -48,8 +48,6 @@ export interface SessionOptions {
 
 const FIRST_DELAY_MS = 20;
 const LONGEST_DELAY_MS = 1_000;
-/** A connection that was lost sooner counts as a failed attempt: the next one waits. */
-const SHORT_LIFE_MS = 1_000;
 const CLOSE_WITHIN_MS = 2_000;
 
 export class Session {
@@ -87,6 +85,11 @@ export class Session {
 
   get state(): SessionState {
     return this.#state;
+  }
+
+  /** The server that we are connected to. */
+  get server(): string | undefined {
+    return this.#connection?.attached === true ? hostText(this.#connection.host) : undefined;
   }
 
   get identity(): SessionIdentity {
@@ -191,17 +194,17 @@ export class Session {
     const { clock } = this.#options;
     let failures = 0;
     while (this.#endedBy === undefined) {
-      const startMs = clock.monotonicMs();
-      await this.#connectOnce(this.#ring.next());
-      failures = clock.monotonicMs() - startMs < SHORT_LIFE_MS ? failures + 1 : 1;
+      const answered = await this.#connectOnce(this.#ring.next());
+      failures = answered ? 1 : failures + 1;
       const round = Math.floor((failures - 1) / this.#ring.size);
       const delayMs = clock.random() * Math.min(FIRST_DELAY_MS * 2 ** Math.min(round, 10), LONGEST_DELAY_MS);
       await sleep(clock, delayMs, this.#over.signal).catch(() => {});
     }
   }
 
-  /** Lives as long as the connection. */
-  #connectOnce(host: Host): Promise<void> {
+  /** Lives as long as the connection. Resolves to whether anything was answered on it beside the handshake. */
+  #connectOnce(host: Host): Promise<boolean> {
+    let answered = false;
     return new Promise((resolve) => {
       try {
         this.#connection = new Connection({
@@ -217,6 +220,7 @@ export class Session {
           },
           onAttach: (response, sentAt) => this.#attach(response, sentAt),
           onAnswer: (sentAt, zxid) => {
+            answered = true;
             if (zxid > 0n) this.#lastZxid = zxid;
             this.#trust.confirm(sentAt);
           },
@@ -227,7 +231,7 @@ export class Session {
           },
           onEnd: (cause) => {
             this.#connectionLost(cause);
-            resolve();
+            resolve(answered);
           },
         });
       } catch (error) {
@@ -236,7 +240,7 @@ export class Session {
           "closed",
           new ZooKeeperError("INVALID_ARGUMENT", "the connection cannot be set up", { cause: error }),
         );
-        resolve();
+        resolve(false);
       }
     });
   }
