@@ -138,6 +138,7 @@ class PrivateZooKeeper implements ZooKeeperServer {
       args,
       cwd: this.#directory.path,
       ready: async () => (await this.mode()) !== undefined,
+      readyTimeoutMs: 90_000, // an election between three machines that start on two busy cores
     });
   }
 
@@ -232,6 +233,8 @@ class PrivateZooKeeper implements ZooKeeperServer {
       "-XX:-UsePerfData",
       "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
       "-Dznode.container.checkIntervalMs=500",
+      // Members that start together miss each other's first votes; by default they repeat them less and less often.
+      "-Dzookeeper.fastleader.maxNotificationInterval=400",
       ...(this.#options.java ?? []),
       "-cp",
       CLASS_PATH.map((name) => `${JARS}/${name}.jar`).join(":"),
