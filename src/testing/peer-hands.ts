@@ -6,11 +6,11 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { sleep, systemClock } from "../engine/clock.ts";
-import type { AcquireOptions, HeldLock, LockManager, LockMode, LossReason } from "../index.ts";
+import type { AcquireOptions, HeldLock, LockManager, LockMode, LossReason, Mutex } from "../index.ts";
 import { LockLostError } from "../index.ts";
 
-/** Options that can travel: everything but the signal. */
-export type PeerOptions = Omit<AcquireOptions, "signal">;
+/** Options that can travel: everything but the signal. `permits` asks for a semaphore. */
+export type PeerOptions = Omit<AcquireOptions, "signal"> & { readonly permits?: number };
 
 /** A handle as its owner sees it at one instant. */
 export interface Look {
@@ -73,14 +73,14 @@ export class PeerHands implements PeerHandsInterface {
   async acquire(key: string, name: string, options: PeerOptions = {}): Promise<Look> {
     const abort = new AbortController();
     this.#aborts.set(key, abort);
-    const lock = await this.#locks.acquire(name, { ...options, signal: abort.signal });
+    const lock = await this.#lockFor(name, options).acquire({ ...lease(options), signal: abort.signal });
     const look = lookAt(lock);
     this.#handles.set(key, lock);
     return look;
   }
 
   async tryAcquire(key: string, name: string, options: PeerOptions = {}): Promise<Look | null> {
-    const lock = await this.#locks.tryAcquire(name, options);
+    const lock = await this.#lockFor(name, options).tryAcquire(lease(options));
     if (lock !== null) this.#handles.set(key, lock);
     return lock === null ? null : lookAt(lock);
   }
@@ -123,7 +123,7 @@ export class PeerHands implements PeerHandsInterface {
     const inside = join(program.directory, "inside");
     await mkdir(inside, { recursive: true });
     for (const options of program.turns) {
-      await this.#locks.request(program.name, options, async (lock) => {
+      await this.#lockFor(program.name, options).request(lease(options), async (lock) => {
         assert.ok(lock !== null);
         const own = `${lock.mode}-${lock.token}-${process.pid}`;
         await writeFile(join(inside, own), "", { flag: "wx" });
@@ -155,11 +155,20 @@ export class PeerHands implements PeerHandsInterface {
     await this.#locks.close();
   }
 
+  #lockFor(name: string, { permits, mode }: PeerOptions): Mutex {
+    if (permits !== undefined) return this.#locks.semaphore(name, { permits });
+    return mode === "shared" ? this.#locks.readWriteLock(name).read : this.#locks.mutex(name);
+  }
+
   #handle(key: string): HeldLock {
     const lock = this.#handles.get(key);
     if (lock === undefined) throw new Error(`the peer has no handle ${key}`);
     return lock;
   }
+}
+
+function lease({ permits: _permits, mode: _mode, ...options }: PeerOptions): Omit<PeerOptions, "mode"> {
+  return options;
 }
 
 export function lookAt(lock: HeldLock): Look {

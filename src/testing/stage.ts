@@ -10,6 +10,7 @@ import { standIn, startPeer, type Peer, type ProcessPeer } from "./peer.ts";
 import type { FaultHooks, HookName, Restore, Subject } from "./subject.ts";
 
 const DEFAULT_TTL_MS = 1_000;
+const STEADY_TTL_MS = 3_000;
 /** By how much a busy machine may be late. */
 const LATE_MS = 2_000;
 /** After so long something hangs. */
@@ -21,6 +22,8 @@ export class Stage {
   readonly name: string;
   /** The lease to work with. */
   readonly ttlMs: number;
+  /** A lease that a busy machine can keep alive: for locks that have to last. */
+  readonly steadyTtlMs: number;
   readonly lateMs: number = LATE_MS;
   readonly hangMs: number;
   readonly #endings: (() => Promise<unknown>)[] = [];
@@ -31,6 +34,7 @@ export class Stage {
     this.subject = subject;
     this.name = `${id} ${Buffer.from(systemClock.randomBytes(6)).toString("base64url")}`;
     this.ttlMs = subject.ttlMs ?? DEFAULT_TTL_MS;
+    this.steadyTtlMs = Math.max(this.ttlMs, STEADY_TTL_MS);
     this.hangMs = subject.patienceMs ?? DEFAULT_PATIENCE_MS;
   }
 

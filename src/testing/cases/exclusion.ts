@@ -6,6 +6,7 @@ import { pause, within } from "../expect.ts";
 import type { PeerOptions } from "../peer-hands.ts";
 import type { Stage } from "../stage.ts";
 import { refusesShared } from "./refusals.ts";
+import { refusesLimits } from "./semaphore.ts";
 import { assertRising } from "./tokens.ts";
 
 const PEERS = 3;
@@ -21,7 +22,7 @@ async function contend(stage: Stage, turns: readonly PeerOptions[], limit: numbe
     results.flatMap((each) => each.violations),
     [],
   );
-  const exclusive = turns.filter((turn) => turn.mode !== "shared").length;
+  const exclusive = turns.filter((turn) => turn.mode !== "shared" && turn.permits === undefined).length;
   const counter = exclusive === 0 ? 0 : Number(await readFile(`${directory}/counter`, "utf8"));
   assert.equal(counter, PEERS * exclusive, "no increment is lost");
   const tokens = results.flatMap((each) => each.tokens);
@@ -77,6 +78,16 @@ export const EXCLUSION: readonly CaseDefinition[] = [
         return { mode: turn % 3 === 1 ? "exclusive" : "shared" };
       });
       await contend(stage, turns, Infinity);
+    },
+  },
+  {
+    id: "S1/semaphore",
+    title: "at most n holders for a limit of n, over several processes",
+    needs: { peers: "sharing", traits: ["limits"] },
+    otherwise: refusesLimits,
+    body: async (stage) => {
+      const turns = Array.from({ length: TURNS }, (): PeerOptions => ({ permits: 2 }));
+      await contend(stage, turns, 2);
     },
   },
   {

@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import type { CaseDefinition } from "../case.ts";
 import { nowMs, pause, stillPending, within } from "../expect.ts";
+import type { HeldLock } from "../../index.ts";
+import { refusesLimits } from "./semaphore.ts";
 import { refusesMinHold, refusesShared } from "./refusals.ts";
 
 /** How many commands one waiter may cost in a while, beside what the case itself sends. */
@@ -46,6 +48,32 @@ export const LIVENESS: readonly CaseDefinition[] = [
       await peer.kill();
       const writer = await within(stage.takeoverMs, "taking over from a killed reader", writing);
       await writer.release();
+    },
+  },
+  {
+    id: "L1/killed-permits",
+    title: "the permits of killed holders come back, and none too many",
+    needs: { peers: "sharing", traits: ["limits"] },
+    otherwise: refusesLimits,
+    body: async (stage) => {
+      const locks = await stage.connect();
+      const semaphore = locks.semaphore(stage.name, { permits: 2 });
+      const peers = await Promise.all([stage.peer(), stage.peer()]);
+      for (const peer of peers) await peer.acquire("permit", stage.name, { permits: 2 });
+      assert.equal(await semaphore.tryAcquire(), null);
+      const waiting: Promise<HeldLock>[] = [];
+      for (let each = 0; each < 3; each++) {
+        waiting.push(semaphore.acquire());
+        await stage.pending(locks, each + 1);
+      }
+      await Promise.all(peers.map((peer) => peer.kill()));
+      const [last] = waiting.slice(-1);
+      assert.ok(last);
+      const held = await within(stage.takeoverMs, "both permits", Promise.all(waiting.slice(0, 2)));
+      await stillPending(100, "a third holder of two permits", last);
+      await held[0]?.release();
+      held.push(await within(stage.lateMs, "the third", last));
+      await Promise.all(held.map((each) => each.release()));
     },
   },
   {

@@ -157,7 +157,7 @@ const silent: CaseDefinition[] = [
     title: "an engine that is away for less than the lease loses nothing: renewals are retried",
     needs: { hooks: ["freezeServer", "thawServer"] },
     body: async (stage) => {
-      const ttlMs = Math.max(stage.ttlMs, 2_500);
+      const ttlMs = stage.steadyTtlMs;
       const locks = await stage.connect({ ttlMs });
       const lock = await locks.acquire(stage.name);
       const thaw = await stage.freeze();
@@ -174,7 +174,7 @@ const silent: CaseDefinition[] = [
     title: "a cut connection loses nothing when a new one can be made in time",
     needs: { hooks: ["cutConnections"] },
     body: async (stage) => {
-      const ttlMs = Math.max(stage.ttlMs, 2_000);
+      const ttlMs = stage.steadyTtlMs;
       const [locks, other] = await Promise.all([stage.connect({ ttlMs }), stage.connect({ ttlMs })]);
       const lock = await locks.acquire(stage.name);
       const waiting = other.acquire(stage.name);

@@ -65,10 +65,11 @@ const waitAndSignal: CaseDefinition[] = [
     title: "without it a request waits, also for several leases",
     needs: {},
     body: async (stage) => {
-      const [left, right] = await Promise.all([stage.connect(), stage.connect()]);
+      const ttlMs = stage.steadyTtlMs;
+      const [left, right] = await Promise.all([stage.connect({ ttlMs }), stage.connect({ ttlMs })]);
       const holder = await left.acquire(stage.name);
       const waiting = right.acquire(stage.name);
-      await stillPending(stage.ttlMs * 2.2, "waiting for ever", waiting);
+      await stillPending(ttlMs * 1.4, "waiting for ever", waiting);
       await holder.release();
       await (await within(stage.hangMs, "the waiter", waiting)).release();
     },

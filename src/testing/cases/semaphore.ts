@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import type { CaseDefinition } from "../case.ts";
 import { nowMs, pause, stillPending, within } from "../expect.ts";
 
-const refusesLimits: NonNullable<CaseDefinition["otherwise"]> = {
+export const refusesLimits: NonNullable<CaseDefinition["otherwise"]> = {
   title: "semaphores are not offered: ConfigError at the call",
   body: async (stage) => {
     const locks = await stage.connect();
