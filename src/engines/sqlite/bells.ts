@@ -64,16 +64,17 @@ export class Bells {
     this.#events = events;
   }
 
+  /** The address at which `listen` will try first. */
+  nameFor(id: string): string {
+    return process.platform === "win32" ? `\\\\.\\pipe\\holdfast-${id}` : id + BELL_SUFFIX;
+  }
+
   /** Listens; resolves to the address for the visitor's row, or to null when no socket can be made. */
   async listen(id: string): Promise<string | null> {
-    if (process.platform === "win32") {
-      const pipe = `\\\\.\\pipe\\holdfast-${id}`;
-      return (await this.#listenAt(pipe)) ? pipe : null;
-    }
-    const name = id + BELL_SUFFIX;
+    const name = this.nameFor(id);
     if (await this.#listenAt(this.#resolve(name))) return name;
     // A file system without sockets, or a path too long to name one.
-    const elsewhere = join(tmpdir(), `holdfast-${name}`);
+    const elsewhere = join(tmpdir(), `holdfast-${id}${BELL_SUFFIX}`);
     return (await this.#listenAt(elsewhere)) ? elsewhere : null;
   }
 
@@ -94,7 +95,7 @@ export class Bells {
 
   /** A socket beside the lock file, by a path short enough for the system: containers that share the folder share it. */
   #resolve(bell: string): string {
-    if (process.platform === "win32" || isAbsolute(bell)) return bell;
+    if (isAbsolute(bell)) return bell;
     const path = join(this.#folder, bell);
     if (Buffer.byteLength(path) <= LONGEST_SOCKET_PATH || process.platform !== "linux") return path;
     // Only the folder is opened here, never a file that carries locks.

@@ -115,7 +115,8 @@ async function whileBusy(clock: Clock, run: () => void): Promise<void> {
 
 /** Looks before it writes: a file of another application is left as it was. */
 function prepare(database: DatabaseSync, path: string): void {
-  const fresh = isFresh(database, path);
+  // In one transaction, or another process makes the tables between two of the questions.
+  const fresh = inTransaction(database, "BEGIN", () => isFresh(database, path));
   if (fresh) database.exec(`PRAGMA page_size = ${PAGE_BYTES}`);
   const mode = single(database, "PRAGMA journal_mode = WAL");
   if (mode !== "wal") {
@@ -124,7 +125,11 @@ function prepare(database: DatabaseSync, path: string): void {
     );
   }
   database.exec("PRAGMA synchronous = NORMAL; PRAGMA trusted_schema = OFF; PRAGMA journal_size_limit = 4194304");
-  if (fresh) createSchema(database, path);
+  if (!fresh) return;
+  inTransaction(database, "BEGIN IMMEDIATE", () => {
+    // Another process may have been first.
+    if (isFresh(database, path)) database.exec(sqlFile("schema.sql"));
+  });
 }
 
 function isFresh(database: DatabaseSync, path: string): boolean {
@@ -142,12 +147,12 @@ function isFresh(database: DatabaseSync, path: string): boolean {
   throw new ConfigError(`${path} is a database of another application: give Holdfast a file of its own`);
 }
 
-function createSchema(database: DatabaseSync, path: string): void {
-  database.exec("BEGIN IMMEDIATE");
+function inTransaction<T>(database: DatabaseSync, begin: "BEGIN" | "BEGIN IMMEDIATE", work: () => T): T {
+  database.exec(begin);
   try {
-    // Another process may have been first.
-    if (isFresh(database, path)) database.exec(sqlFile("schema.sql"));
+    const result = work();
     database.exec("COMMIT");
+    return result;
   } catch (error) {
     try {
       database.exec("ROLLBACK");

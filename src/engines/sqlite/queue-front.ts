@@ -7,7 +7,7 @@ import { groupRuns } from "./guarded-group.ts";
 import { type Statements } from "./statements.ts";
 import { type Visitors } from "./visitors.ts";
 
-/** A row of the queue, as the statement `queue-from` returns it. */
+/** A row of the queue, as the statement `queue-after` returns it. */
 export interface Row extends Wish {
   readonly place: number;
   readonly owner: string;
@@ -50,7 +50,7 @@ interface Sighting {
   readonly token: number | null;
 }
 
-/** How many rows `queue-from` returns at a time. */
+/** How many rows `queue-after` returns at a time. */
 const PAGE_ROWS = 32;
 const BEFORE_ALL_PLACES = Number.MIN_SAFE_INTEGER;
 /** A guarded group ends without a sound. */
@@ -106,7 +106,7 @@ export class QueueFronts {
   }
 
   page(name: Uint8Array, after: number): Row[] {
-    return this.#statements.get("queue-from").all(name, after) as unknown as Row[];
+    return this.#statements.get("queue-after").all(name, after) as unknown as Row[];
   }
 
   /** The next token of the file: grows by one at least, and is never below the wall clock in µs. */

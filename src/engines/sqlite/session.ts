@@ -9,6 +9,7 @@ import { type GuardedGroup } from "./guarded-group.ts";
 import { bootId, pidSpace, randomId } from "./machine.ts";
 import { type OwnPresence, PresenceFolder } from "./presence.ts";
 import { type Front, type Moment, QueueFronts, ROUNDING_MS, type Row } from "./queue-front.ts";
+import { RightOfWay } from "./right-of-way.ts";
 import { engineError } from "./sqlite-errors.ts";
 import { Statements } from "./statements.ts";
 import { Transactions } from "./transactions.ts";
@@ -100,6 +101,7 @@ export class Session {
       clock,
       path,
       this.#statements,
+      new RightOfWay(clock, folder.path),
       () => this.#ring(),
       () => {
         this.#rings = [];
@@ -115,12 +117,15 @@ export class Session {
   async #enter(folder: PresenceFolder, options: StoreOptions): Promise<void> {
     folder.make();
     const id = randomId(options.clock);
-    const bell = await this.#bells.listen(id);
+    // Registered before it exists: others sweep away sockets that nobody has registered.
+    const planned = this.#bells.nameFor(id);
     await this.#transactions.run(() => {
       this.#presence = folder.enter(id);
-      this.visitors.enter(this.#presence, bell, options.guarded);
+      this.visitors.enter(this.#presence, planned, options.guarded);
     });
+    const bell = await this.#bells.listen(id);
     await this.write((_, moment) => {
+      if (bell !== planned) this.visitors.moveBell(bell);
       this.visitors.sweep();
       this.#sweepNames(moment);
     });

@@ -14,7 +14,7 @@ ROLLBACK
 -- Arguments: the wall clock in µs. Returns: the token.
 UPDATE counter SET token = max(token + 1, ?) WHERE only_row = 1 RETURNING token
 
--- name: queue-from
+-- name: queue-after
 -- The queue of a name in order, 32 rows at a time. Arguments: name, the place after which to begin.
 SELECT request.place, request.owner, request.visitor, request.mode, request.places AS "limit", request.token,
        request.ends_ms AS endsMs, request.ttl_ms AS ttlMs, request.min_hold_ms AS minHoldMs,
@@ -120,6 +120,10 @@ DELETE FROM sighting
 -- name: insert-visitor
 INSERT INTO visitor (id, boot, presence, presence_inode, bell, guard_pid, guard_started, pid_space, opened_wall_ms)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: move-bell
+-- Arguments: address, id.
+UPDATE visitor SET bell = ? WHERE id = ?
 
 -- name: visitor
 -- Arguments: id.

@@ -5,6 +5,7 @@
 import { type StatementSync } from "node:sqlite";
 import { type Clock, type Timer } from "../../engine/clock.ts";
 import { EngineUnavailableError } from "../../engine/errors.ts";
+import { CLAIM_AFTER_MS, type RightOfWay } from "./right-of-way.ts";
 import { engineError, isBusy } from "./sqlite-errors.ts";
 import { type Statements } from "./statements.ts";
 
@@ -12,11 +13,9 @@ import { type Statements } from "./statements.ts";
 const PATIENCE_MS = 5_000;
 /** At most this many verbs share a transaction. */
 const LARGEST_BATCH = 64;
-/** The first tries come one turn of the event loop apart, the next a millisecond, the later ones up to this. */
-const EAGER_TRIES = 4;
-const LONGEST_RETRY_MS = 4;
-/** After this long a waiter stops being polite: it tries in every turn of the event loop until it is served. */
-const POLITE_MS = 40;
+/** The first tries come one turn of the event loop apart, about as long as a transaction; the others by timer. */
+const EAGER_TRIES = 5;
+const LONGEST_RETRY_MS = 2;
 
 interface Job {
   readonly work: () => unknown;
@@ -35,14 +34,23 @@ export class Transactions {
   readonly #committed: () => void;
   /** Called after each rollback: what the work has noted for `committed` never happened. */
   readonly #rolledBack: () => void;
+  readonly #rightOfWay: RightOfWay;
   #jobs: Job[] = [];
   #scheduled = false;
   #tries = 0;
   #alive: Timer | undefined;
 
-  constructor(clock: Clock, path: string, statements: Statements, committed: () => void, rolledBack: () => void) {
+  constructor(
+    clock: Clock,
+    path: string,
+    statements: Statements,
+    rightOfWay: RightOfWay,
+    committed: () => void,
+    rolledBack: () => void,
+  ) {
     this.#clock = clock;
     this.#path = path;
+    this.#rightOfWay = rightOfWay;
     this.#begin = statements.get("begin");
     this.#commit = statements.get("commit");
     this.#rollback = statements.get("rollback");
@@ -65,15 +73,17 @@ export class Transactions {
 
   #turn(): void {
     try {
+      if (this.#rightOfWay.mustYield()) {
+        this.#tryLater();
+        return;
+      }
       this.#begin.run();
     } catch (error) {
       if (isBusy(error)) this.#busy(error);
       else this.#failAll(error);
       return;
     }
-    this.#tries = 0;
-    this.#alive?.cancel();
-    this.#alive = undefined;
+    if (this.#tries > 0) this.#hadToWait();
     const batch = this.#jobs.length > LARGEST_BATCH ? this.#jobs.splice(0, LARGEST_BATCH) : this.#jobs;
     if (batch === this.#jobs) this.#jobs = [];
     this.#serve(batch);
@@ -131,19 +141,27 @@ export class Transactions {
     }
     this.#scheduled = this.#jobs.length > 0;
     if (!this.#scheduled) {
-      this.#alive?.cancel();
-      this.#alive = undefined;
+      this.#hadToWait();
       return;
     }
+    if (oldest !== undefined && now - oldest.sinceMs > CLAIM_AFTER_MS) this.#rightOfWay.claim();
+    this.#tries++;
+    if (this.#tries <= EAGER_TRIES) setImmediate(() => this.#turn());
+    else this.#tryLater();
+  }
+
+  #tryLater(): void {
+    this.#tries++;
     // Somebody awaits a transaction: the process must not end before it has had its turn.
     this.#alive ??= this.#clock.stayAlive();
-    this.#tries++;
-    const waited = oldest === undefined ? 0 : now - oldest.sinceMs;
-    if (this.#tries <= EAGER_TRIES || waited > POLITE_MS) setImmediate(() => this.#turn());
-    else {
-      const longest = Math.min(this.#tries - EAGER_TRIES, LONGEST_RETRY_MS);
-      this.#clock.after(longest * this.#clock.random(), () => this.#turn());
-    }
+    this.#clock.after(LONGEST_RETRY_MS * this.#clock.random(), () => this.#turn());
+  }
+
+  #hadToWait(): void {
+    this.#tries = 0;
+    this.#alive?.cancel();
+    this.#alive = undefined;
+    this.#rightOfWay.served();
   }
 
   #failAll(error: unknown): void {

@@ -45,7 +45,7 @@ export class Visitors {
     this.#statements = statements;
   }
 
-  enter(presence: OwnPresence, bell: string | null, guarded: GuardedGroup | undefined): void {
+  enter(presence: OwnPresence, bell: string, guarded: GuardedGroup | undefined): void {
     this.#statements
       .get("insert-visitor")
       .run(
@@ -59,6 +59,11 @@ export class Visitors {
         guarded?.pidSpace ?? null,
         Math.floor(this.#clock.wallMs()),
       );
+  }
+
+  /** Where the bell hangs instead; null: there is none. */
+  moveBell(bell: string | null): void {
+    this.#statements.get("move-bell").run(bell, this.self);
   }
 
   /** The connection closes. What it still holds ends with its leases: nobody may take it at once. */
