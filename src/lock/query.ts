@@ -19,6 +19,8 @@ export interface LockInfo {
 }
 
 export interface QueryFilter {
+  /** Only this name. Cost: one round trip. */
+  name?: string | undefined;
   /** Only names that start with it. Default: all. */
   prefix?: string | undefined;
   /** At most so many entries, held and pending together. Default 10,000. */
@@ -38,7 +40,8 @@ export async function queryEngine(engine: Engine, filter: QueryFilter): Promise<
   if (!(limit >= 1)) throw new ConfigError("limit must be a number from 1");
   const result: QueryResult = { held: [], pending: [] };
   let room = limit;
-  for await (const name of engine.names(filter.prefix ?? "")) {
+  const names = filter.name === undefined ? engine.names(filter.prefix ?? "") : [filter.name];
+  for await (const name of names) {
     for (const entry of await engine.inspect(name)) {
       if (room-- <= 0) return result;
       (entry.token === null ? result.pending : result.held).push(info(name, entry));
