@@ -4,7 +4,7 @@ import { ConfigError } from "../../engine/errors.ts";
 import { pidSpace } from "./machine.ts";
 
 export interface GuardedGroup {
-  /** The process group's id, which is its leader's pid. */
+  /** The process group's id, which is its leader's pid; or the pid of a process that leads no group. */
   readonly pid: number;
   /** When the leader started, in clock ticks since boot; empty where that cannot be read. */
   readonly startedAt: string;
@@ -29,12 +29,13 @@ export function describeGroup(pid: number): GuardedGroup {
 /** Whether a process of the group still runs. Only for groups of this process's own PID namespace, of this boot. */
 export function groupRuns(group: GuardedGroup): boolean {
   if (process.platform === "win32") return exists(group.pid);
-  if (!exists(-group.pid)) return false;
+  if (!exists(-group.pid) && !exists(group.pid)) return false;
   if (process.platform !== "linux") return true;
   const leader = readProcess(group.pid);
   // The number was given away again, and it is only given away when the old group has ended.
   if (leader !== undefined && group.startedAt !== "" && leader.startedAt !== group.startedAt) return false;
-  if (leader?.runs === true && leader.group === group.pid) return true;
+  // A command in the terminal's process group leads none of its own: then it alone counts.
+  if (leader?.runs === true) return true;
   return readdirSync("/proc").some((entry) => {
     if (!/^\d+$/.test(entry)) return false;
     const state = readProcess(Number(entry));

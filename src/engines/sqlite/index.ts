@@ -10,7 +10,7 @@ export interface SqliteOptions {
   /** The lock file. Made if it is missing; its directory must exist. On a local disk, shared by all who use the locks. */
   path: string;
   /**
-   * The id of a process group. Besides its lease, its life keeps the places that this connection holds taken: should
+   * The id of a process group, or of a process. Besides its lease, its life keeps the places that this connection holds taken: should
    * this process die, the next holder is not let in before the group has ended. Default: none.
    */
   guardedPid?: number | undefined;
@@ -34,7 +34,7 @@ export function sqlite(options: SqliteOptions): Engine {
  * `sqlite:./locks.db`, `sqlite:/var/lib/app/locks.db`, `sqlite:///var/lib/app/locks.db`. The path is percent-decoded
  * (`%20` is a space, `%25` a percent sign); a query or a fragment is refused, so write `?` as `%3F` and `#` as `%23`.
  */
-export function fromUrl(url: string): Engine {
+export function fromUrl(url: string, options: Omit<SqliteOptions, "path"> = {}): Engine {
   const text = url.replace(/^sqlite:/i, "");
   if (/[?#]/.test(text)) {
     throw new ConfigError("sqlite: takes a path and no options; write ? as %3F and # as %23 where the path has them");
@@ -51,5 +51,5 @@ export function fromUrl(url: string): Engine {
     });
   }
   if (path === ":memory:") throw new ConfigError("sqlite: needs a file; for locks within one process use memory:");
-  return sqlite({ path });
+  return sqlite({ ...options, path });
 }
