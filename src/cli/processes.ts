@@ -1,0 +1,55 @@
+/** Other processes, as the system lists them. */
+import { execFileSync } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+
+export interface ProcessEntry {
+  readonly pid: number;
+  readonly parent: number;
+  /** When it was started, in whatever form: with it, an id that is used again is not taken for the old process. */
+  readonly start: string;
+  /** R, S, D: runs or sleeps; T: stopped; Z: dead and not yet collected by its parent. */
+  readonly state: string;
+}
+
+/** All processes. Cost: one small file each on Linux, one run of `ps` elsewhere. */
+export function allProcesses(): ProcessEntry[] {
+  const folders = entriesOfProc();
+  if (folders === undefined) return fromPs();
+  return folders.flatMap((folder) => fromProc(Number(folder)) ?? []);
+}
+
+/** One process, or undefined when there is none with this id. */
+export function processEntry(pid: number): ProcessEntry | undefined {
+  if (entriesOfProc() !== undefined) return fromProc(pid);
+  return fromPs().find((entry) => entry.pid === pid);
+}
+
+function entriesOfProc(): string[] | undefined {
+  if (process.platform !== "linux") return undefined;
+  try {
+    return readdirSync("/proc").filter((name) => /^\d+$/.test(name));
+  } catch {
+    return undefined;
+  }
+}
+
+function fromProc(pid: number): ProcessEntry | undefined {
+  try {
+    const text = readFileSync(`/proc/${pid}/stat`, "utf8");
+    // After the command in parentheses, which may hold anything: state, parent, … and the start as the 20th field.
+    const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
+    return { pid, state: fields[0] ?? "", parent: Number(fields[1]), start: fields[19] ?? "" };
+  } catch {
+    return undefined; // it ended meanwhile
+  }
+}
+
+function fromPs(): ProcessEntry[] {
+  const columns = ["pid=", "ppid=", "stat=", "lstart="].flatMap((column) => ["-o", column]);
+  const lines = execFileSync("ps", ["-A", ...columns], { encoding: "utf8" }).split("\n");
+  return lines.flatMap((line) => {
+    const [, pid, parent, state, start] = /^\s*(\d+)\s+(\d+)\s+(\S)\S*\s+(.*)$/.exec(line) ?? [];
+    if (pid === undefined || state === undefined || start === undefined) return [];
+    return { pid: Number(pid), parent: Number(parent), state, start };
+  });
+}

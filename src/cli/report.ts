@@ -1,0 +1,51 @@
+/**
+ * Lines on standard error. Writing them must never hold up the work: a full pipe or a terminal after Ctrl-S would stop
+ * the renewals of a lock. Nor may it touch the mode of the pipe, which COMMAND shares. So pipes and terminals
+ * are opened once more for ourselves, without blocking, and a line that does not fit is dropped.
+ */
+import { closeSync, constants, fstatSync, openSync, writeSync } from "node:fs";
+import { isatty } from "node:tty";
+
+const STDERR = 2;
+/** How long the last line may wait for room, when no lock depends on us any more. */
+const LAST_LINE_MS = 1_000;
+const RETRY_MS = 20;
+
+let channel: number | undefined;
+
+function open(): number {
+  try {
+    if (fstatSync(STDERR).isFile()) return STDERR;
+    return openSync("/proc/self/fd/2", constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
+  } catch {
+    return STDERR; // a socket, or no /proc
+  }
+}
+
+/** Whether it was written. Never throws: nobody may be listening (EPIPE). */
+function write(line: string): boolean {
+  channel ??= open();
+  try {
+    writeSync(channel, `holdfast: ${line}\n`);
+    return true;
+  } catch (error) {
+    return !(error instanceof Error && "code" in error && error.code === "EAGAIN");
+  }
+}
+
+/** Writes `holdfast: line`, or drops it when it would block. */
+export function say(line: string): void {
+  write(line);
+}
+
+/** Writes `holdfast: line`; waits a second for room. For use when nothing is held any more. */
+export async function sayLast(line: string): Promise<void> {
+  const until = performance.now() + LAST_LINE_MS;
+  while (!write(line) && performance.now() < until) await new Promise((done) => setTimeout(done, RETRY_MS));
+  if (channel !== undefined && channel !== STDERR) closeSync(channel);
+  channel = undefined;
+}
+
+export function stderrIsTerminal(): boolean {
+  return isatty(STDERR);
+}

@@ -1,0 +1,67 @@
+/** Which store the locks live in, and the connection to it. */
+import { mkdirSync, readFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { dirname, isAbsolute, join } from "node:path";
+import { connect, type LockManager } from "../index.ts";
+import { type Arguments, UsageError } from "./arguments.ts";
+import { EXIT, Failure } from "./exit-codes.ts";
+import { redactUrl } from "./secrets.ts";
+
+export interface Store {
+  readonly url: string;
+  /** May be shown. */
+  readonly shown: string;
+  /** The default: this user on this machine only. */
+  readonly isDefault: boolean;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** `--url`, else `--url-file`, else HOLDFAST_URL, else SQLite in the user's state directory. Errors: `Failure` 64, 78. */
+export function chooseStore(given: Arguments, environment: Environment): Store {
+  const url = given.text("url");
+  const file = given.text("url-file");
+  if (url !== undefined && file !== undefined) throw new UsageError("--url and --url-file exclude each other");
+  const chosen = url ?? (file === undefined ? environment["HOLDFAST_URL"] : readUrlFile(file));
+  if (chosen !== undefined && chosen !== "") return { url: chosen, shown: redactUrl(chosen), isDefault: false };
+  const path = join(stateDirectory(environment), "holdfast", "locks.db");
+  return { url: `sqlite:${encodeURI(path).replaceAll(/[?#]/g, encodeURIComponent)}`, shown: path, isDefault: true };
+}
+
+function readUrlFile(file: string): string {
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8").trim();
+  } catch (cause) {
+    throw new Failure(EXIT.config, `cannot read --url-file: ${cause instanceof Error ? cause.message : String(cause)}`);
+  }
+  if (text === "" || /\s/.test(text))
+    throw new Failure(EXIT.config, `--url-file ${file} must hold one URL and nothing else`);
+  return text;
+}
+
+/** Where programs keep what should survive a restart: the XDG base directories, and the customs of macOS and Windows. */
+function stateDirectory(environment: Environment): string {
+  const { XDG_STATE_HOME: xdg, LOCALAPPDATA: local } = environment;
+  // The specification: a relative path is invalid and is ignored.
+  if (xdg !== undefined && isAbsolute(xdg)) return xdg;
+  if (process.platform === "win32") return local ?? join(homedir(), "AppData", "Local");
+  if (process.platform === "darwin") return join(homedir(), "Library", "Application Support");
+  return join(homedir(), ".local", "state");
+}
+
+/** In parentheses, after what concerns a store that others may not share. */
+export function scopeOf(store: Store): string {
+  return store.isDefault ? ` (locks of this user on this machine only: ${store.shown})` : "";
+}
+
+/**
+ * Connects. `guardedPid`: the process whose life keeps what is held here taken, on the embedded engine; elsewhere the
+ * lease alone does. Errors: those of `connect`.
+ */
+export async function openLocks(store: Store, guardedPid?: number): Promise<LockManager> {
+  if (!/^sqlite:/i.test(store.url)) return await connect(store.url);
+  if (store.isDefault) mkdirSync(dirname(store.shown), { recursive: true, mode: 0o700 });
+  const { fromUrl } = await import("../engines/sqlite/index.ts");
+  return await connect(fromUrl(store.url, { guardedPid }));
+}
