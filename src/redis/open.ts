@@ -35,12 +35,40 @@ export function overClient(client: AnyRedisClient, options: OpenOptions): RedisC
 export async function fromUrl(url: string | RedisUrl, options: OpenOptions): Promise<RedisClient> {
   const parsed = typeof url === "string" ? parseRedisUrl(url) : url;
   const source = await sourceFromUrl(parsed, settingsOf(options, true), options.clock);
-  const secrets = [parsed.password, parsed.sentinelPassword].filter((secret) => secret !== undefined);
-  const written = secrets.flatMap((secret) => [secret, encodeURIComponent(secret)]);
-  return new RedisClient(source, { ...options, secrets: written });
+  return new RedisClient(source, { ...options, secrets: secretsOf(parsed) });
 }
 
-function settingsOf({ connectTimeoutMs, clock }: OpenOptions, ours: boolean): SourceSettings {
+/** A deployment without a client on top, for those who keep their own connections. */
+export interface OpenSource {
+  readonly source: Source;
+  /** Never to appear in an error. */
+  readonly secrets: readonly string[];
+  /** Takes our listeners off the client; the source is closed by itself. */
+  readonly release: () => void;
+}
+
+/** Over a client of the user's, or from a URL: the way to connections of our own. Errors: `RedisConfigError`. No I/O. */
+export async function openSource(
+  target: string | AnyRedisClient,
+  options: Pick<OpenOptions, "clock" | "connectTimeoutMs">,
+): Promise<OpenSource> {
+  if (typeof target !== "string") {
+    return { source: sourceOf(target, settingsOf(options, false)), secrets: [], release: guardErrors(target) };
+  }
+  const parsed = parseRedisUrl(target);
+  const source = await sourceFromUrl(parsed, settingsOf(options, true), options.clock);
+  return { source, secrets: secretsOf(parsed), release: () => {} };
+}
+
+function secretsOf(url: RedisUrl): string[] {
+  const secrets = [url.password, url.sentinelPassword].filter((secret) => secret !== undefined);
+  return secrets.flatMap((secret) => [secret, encodeURIComponent(secret)]);
+}
+
+function settingsOf(
+  { connectTimeoutMs, clock }: Pick<OpenOptions, "clock" | "connectTimeoutMs">,
+  ours: boolean,
+): SourceSettings {
   return { connectTimeoutMs, ours, random: () => clock.random() };
 }
 
