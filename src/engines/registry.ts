@@ -7,6 +7,7 @@ export type EngineFactory = (url: string) => Engine;
 
 const LOADERS: Record<string, () => Promise<EngineFactory>> = {
   memory: async () => (await import("./memory/index.ts")).fromUrl,
+  redlock: async () => (await import("./redlock/index.ts")).fromUrl,
   sqlite: async () => (await import("./sqlite/index.ts")).fromUrl,
   mysql: async () => (await import("./mysql/index.ts")).fromUrl,
   mariadb: async () => (await import("./mysql/index.ts")).fromUrl,

@@ -1,0 +1,110 @@
+/**
+ * Notices clocks of nodes that jump. Redis ends leases by its wall clock, so a node whose clock steps forward gives its vote
+ * away too early. Every reply carries the node's time; what it differs from our own monotonic clock must stay what it was.
+ *
+ * Two signs: the difference has moved by more than the allowed skew within the last `quarantineMs`, or the node disagrees
+ * with the median of all by more than that. Either costs the node its vote until it has been in step
+ * for `quarantineMs`. A client that has just started sees only the second sign: this narrows the hole, it does not
+ * close it. The token does, at whatever checks it.
+ */
+
+/** The node's clock minus ours lies in [low, high]: the reply was written between the sending and the receiving. */
+interface Offset {
+  readonly low: number;
+  readonly high: number;
+  readonly atMs: number;
+}
+
+interface NodeClock {
+  /** Two references, so that at least the last `quarantineMs` are always covered by one of them. */
+  older: Offset;
+  newer: Offset;
+  latest: Offset;
+  outOfStepAtMs: number;
+}
+
+/** Times of a node older than this say nothing about its clock now. */
+const FRESH_MS = 5_000;
+
+export interface ClockGuardOptions {
+  readonly maxSkewMs: number;
+  readonly quarantineMs: number;
+}
+
+export class ClockGuard {
+  readonly #options: ClockGuardOptions;
+  readonly #clocks = new Map<number, NodeClock>();
+
+  constructor(options: ClockGuardOptions) {
+    this.#options = options;
+  }
+
+  /** A reply of `node` that was asked for at `sentMs`, came at `receivedMs` (our monotonic clock), and says `nodeMs`. */
+  sample(node: number, sentMs: number, receivedMs: number, nodeMs: number): void {
+    const offset = { low: nodeMs - receivedMs, high: nodeMs - sentMs, atMs: receivedMs };
+    const clock = this.#clocks.get(node);
+    if (clock === undefined) {
+      this.#clocks.set(node, { older: offset, newer: offset, latest: offset, outOfStepAtMs: -Infinity });
+    } else {
+      this.#compare(clock, offset);
+    }
+    this.#compareWithOthers(node, receivedMs);
+  }
+
+  /** Whether the vote of `node` counts. Unknown clocks do not. */
+  inStep(node: number, nowMs: number): boolean {
+    const clock = this.#clocks.get(node);
+    return clock !== undefined && nowMs - clock.outOfStepAtMs >= this.#options.quarantineMs;
+  }
+
+  /** In how many ms its vote counts again, if nothing else happens; 0 when it counts. */
+  quarantineLeftMs(node: number, nowMs: number): number {
+    const clock = this.#clocks.get(node);
+    if (clock === undefined) return 0;
+    return Math.max(0, clock.outOfStepAtMs + this.#options.quarantineMs - nowMs);
+  }
+
+  /** By how much the clock of `node` is off from the median of all, in ms; positive: ahead. */
+  skewMs(node: number): number {
+    const own = this.#clocks.get(node)?.latest;
+    if (own === undefined) return 0;
+    const fresh = [...this.#clocks.values()]
+      .filter(({ latest }) => own.atMs - latest.atMs <= FRESH_MS)
+      .map(({ latest }) => middle(latest))
+      .sort((left, right) => left - right);
+    // An even number has two medians. The farther one counts: of two that disagree, neither can be believed.
+    const lower = middle(own) - (fresh[Math.floor((fresh.length - 1) / 2)] ?? middle(own));
+    const upper = middle(own) - (fresh[Math.floor(fresh.length / 2)] ?? middle(own));
+    return Math.abs(lower) > Math.abs(upper) ? lower : upper;
+  }
+
+  #compare(clock: NodeClock, offset: Offset): void {
+    const { maxSkewMs, quarantineMs } = this.#options;
+    if (distance(offset, clock.older) > maxSkewMs || distance(offset, clock.newer) > maxSkewMs) {
+      clock.outOfStepAtMs = offset.atMs;
+      clock.older = offset;
+      clock.newer = offset;
+    } else if (offset.atMs - clock.newer.atMs >= quarantineMs) {
+      clock.older = clock.newer;
+      clock.newer = offset;
+    }
+    clock.latest = offset;
+  }
+
+  #compareWithOthers(node: number, nowMs: number): void {
+    const clock = this.#clocks.get(node);
+    if (clock === undefined) return;
+    // What the round trip leaves open is not held against the node.
+    const unsureMs = (clock.latest.high - clock.latest.low) / 2;
+    if (Math.abs(this.skewMs(node)) - unsureMs > this.#options.maxSkewMs) clock.outOfStepAtMs = nowMs;
+  }
+}
+
+function middle({ low, high }: Offset): number {
+  return (low + high) / 2;
+}
+
+/** How far apart two intervals are; 0 when they share a point. */
+function distance(left: Offset, right: Offset): number {
+  return Math.max(left.low - right.high, right.low - left.high, 0);
+}

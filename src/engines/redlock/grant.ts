@@ -1,0 +1,165 @@
+/** A lock that is held by a quorum of nodes. */
+import { instant } from "../../engine/clock.ts";
+import { type Departures } from "../../engine/departures.ts";
+import { type Grant, type Lease } from "../../engine/engine.ts";
+import { EngineUnavailableError, lossError, type LossReason } from "../../engine/errors.ts";
+import { laterLease, remainingMs } from "../../engine/lease.ts";
+import { type Electorate } from "./ballot.ts";
+import { type RedlockNode } from "./node.ts";
+import { type RenewalResult, type Renewals } from "./renewals.ts";
+import { BELL_PREFIX, lockKey, RELEASE, waitKey } from "./scripts.ts";
+
+export interface GrantGround {
+  readonly electorate: Electorate;
+  readonly departures: Departures;
+  readonly renewals: Renewals;
+  /** The grant is over. */
+  forget(grant: RedlockGrant): void;
+}
+
+export interface Won {
+  readonly name: string;
+  readonly owner: string;
+  readonly client: string;
+  readonly ttlMs: number;
+  readonly leaseMs: number;
+  readonly token: bigint;
+  readonly lease: Lease;
+  readonly touched: Set<RedlockNode>;
+}
+
+export class RedlockGrant implements Grant {
+  readonly token: bigint;
+  readonly name: string;
+  readonly #ground: GrantGround;
+  readonly #won: Won;
+  #lease: Lease;
+  /** Nodes that were set again since a quorum last confirmed the lock. */
+  readonly #joined = new Set<number>();
+  #renewing: Promise<void> | undefined;
+  #leaving: Promise<void> | undefined;
+  #loss: LossReason | undefined;
+  #lossListener: ((reason: LossReason) => void) | undefined;
+
+  constructor(ground: GrantGround, won: Won) {
+    this.#ground = ground;
+    this.#won = won;
+    this.#lease = won.lease;
+    this.token = won.token;
+    this.name = won.name;
+  }
+
+  lease(): Lease {
+    return this.#lease;
+  }
+
+  renew(): Promise<void> {
+    if (this.#loss !== undefined || this.#leaving !== undefined) {
+      return Promise.reject(lossError(this.name, this.#loss ?? "closed"));
+    }
+    this.#renewing ??= this.#renewOnce().finally(() => (this.#renewing = undefined));
+    return this.#renewing;
+  }
+
+  release(): Promise<void> {
+    if (this.#loss !== undefined && this.#leaving === undefined) return Promise.resolve();
+    this.#leaving ??= this.#leave();
+    return this.#leaving;
+  }
+
+  /** There is no minimum hold to spare. */
+  discard(): Promise<void> {
+    return this.release();
+  }
+
+  onLoss(listener: (reason: LossReason) => void): void {
+    this.#lossListener = listener;
+    if (this.#loss !== undefined) listener(this.#loss);
+  }
+
+  async #renewOnce(): Promise<void> {
+    const { name, owner, leaseMs, client, touched } = this.#won;
+    const result = await this.#ground.renewals.renew({ name, owner, leaseMs, client, touched, token: this.token });
+    if (this.#leaving !== undefined) return;
+    this.#count(result);
+    if (this.#loss !== undefined) throw lossError(name, this.#loss);
+  }
+
+  /** Throws when the nodes that confirmed the lock are no quorum, and it may still be tried again. */
+  #count({ answers, from }: RenewalResult): void {
+    const { terms, clock } = this.#ground.electorate;
+    const saying = (word: string): number[] => answers.flatMap((answer, node) => (answer === word ? [node] : []));
+    if (saying("evicted").length > 0) {
+      this.#lose("evicted");
+      return;
+    }
+    const held = saying("held");
+    // What was set again in this round proves nothing about the time before. While the lease still runs, the nodes of the
+    // last quorum vouch for that time; afterwards only those do that never lost the lock.
+    const running = remainingMs(this.#lease, instant(clock)) > 0;
+    const vouching = running ? held : held.filter((node) => !this.#joined.has(node));
+    if (vouching.length >= terms.quorum) {
+      this.#joined.clear();
+      for (const node of saying("joined")) this.#joined.add(node);
+      this.#lease = laterLease(this.#lease, { from, ttlMs: this.#won.ttlMs });
+      return;
+    }
+    for (const node of saying("joined")) this.#joined.add(node);
+    if (saying("lost").length > terms.nodes - terms.quorum) {
+      this.#lose("expired");
+      return;
+    }
+    const counts = `${held.length} of ${terms.nodes} nodes confirmed the renewal, ${terms.quorum} are needed`;
+    throw new EngineUnavailableError(`lock ${JSON.stringify(this.name)}: ${counts}`);
+  }
+
+  #lose(reason: LossReason): void {
+    if (this.#loss !== undefined) return;
+    this.#loss = reason;
+    void this.#leave();
+    this.#lossListener?.(reason);
+  }
+
+  #leave(): Promise<void> {
+    this.#ground.forget(this);
+    const { name, owner, leaseMs, touched } = this.#won;
+    const untilMs = this.#lease.from.monoMs + leaseMs;
+    const leaving = { name, owner, touched, untilMs, ring: true };
+    return leaveNodes(this.#ground.electorate, this.#ground.departures, leaving);
+  }
+}
+
+export interface Leaving {
+  readonly name: string;
+  readonly owner: string;
+  /** The nodes that may hold the owner's vote. */
+  readonly touched: ReadonlySet<RedlockNode>;
+  /** When its leases on the nodes end by themselves, on our monotonic clock. */
+  readonly untilMs: number;
+  /** Whether to ring those who wait. */
+  readonly ring: boolean;
+}
+
+/**
+ * Takes the owner's votes back on every node that was asked: those that did not answer may have voted as well. Resolves
+ * when a quorum is free of them (the next one needs no more); the rest goes on in the background until `untilMs`. Never
+ * rejects.
+ */
+export function leaveNodes({ nodes, terms }: Electorate, departures: Departures, leaving: Leaving): Promise<void> {
+  const { name, owner, untilMs, ring } = leaving;
+  const keys = [lockKey(name), waitKey(name)];
+  const args = [owner, String(terms.rememberMs), BELL_PREFIX, name, ring ? "1" : "0"];
+  const left = new Set(leaving.touched);
+  return new Promise((resolve) => {
+    const leave = async (): Promise<void> => {
+      const tries = Array.from(left, async (node) => {
+        await node.eval(RELEASE, keys, args);
+        left.delete(node);
+        if (nodes.length - left.size >= terms.quorum) resolve();
+      });
+      const failed = (await Promise.allSettled(tries)).find((each) => each.status === "rejected");
+      if (failed !== undefined) throw failed.reason;
+    };
+    void departures.depart(leave, untilMs).then(resolve);
+  });
+}
