@@ -5,12 +5,20 @@ import { ConfigError } from "../engine/errors.ts";
 /** Makes the engine for a URL; does no I/O yet. Throws `ConfigError` when the URL is not one of its own. */
 export type EngineFactory = (url: string) => Engine;
 
+const redis = async (): Promise<EngineFactory> => (await import("./redis/index.ts")).fromUrl;
+
 const LOADERS: Record<string, () => Promise<EngineFactory>> = {
   memory: async () => (await import("./memory/index.ts")).fromUrl,
   redlock: async () => (await import("./redlock/index.ts")).fromUrl,
   sqlite: async () => (await import("./sqlite/index.ts")).fromUrl,
   mysql: async () => (await import("./mysql/index.ts")).fromUrl,
   mariadb: async () => (await import("./mysql/index.ts")).fromUrl,
+  redis,
+  rediss: redis,
+  "redis+sentinel": redis,
+  "rediss+sentinel": redis,
+  "redis+cluster": redis,
+  "rediss+cluster": redis,
 };
 
 /** The URL schemes that `connect` knows. */
