@@ -30,8 +30,11 @@ export interface SentinelRedis extends ReplicatedRedis {
   masterPort(): Promise<number>;
 }
 
-/** A master, two replicas and three Sentinels that fail over about a second after the master is gone. */
-export async function startSentinelRedis(options: RedisServerOptions = {}): Promise<SentinelRedis> {
+/** A master, two replicas and three Sentinels that fail over once the master is gone for `downAfterMs` (default 700). */
+export async function startSentinelRedis({
+  downAfterMs = 700,
+  ...options
+}: RedisServerOptions & { downAfterMs?: number } = {}): Promise<SentinelRedis> {
   const masterName = "main";
   return together(async (start) => {
     const settings = ["repl-timeout 5", ...(options.settings ?? [])];
@@ -40,7 +43,7 @@ export async function startSentinelRedis(options: RedisServerOptions = {}): Prom
     const { master, replicas } = group;
     const watch = [
       `sentinel monitor ${masterName} 127.0.0.1 ${master.port} 2`,
-      `sentinel down-after-milliseconds ${masterName} 700`,
+      `sentinel down-after-milliseconds ${masterName} ${downAfterMs}`,
       `sentinel failover-timeout ${masterName} 3000`,
       `sentinel parallel-syncs ${masterName} 2`,
     ];

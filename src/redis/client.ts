@@ -12,6 +12,8 @@ export interface ClientOptions {
   readonly clock: Clock;
   /** A command without an answer after this long has an unknown outcome. */
   readonly commandTimeoutMs: number;
+  /** A connection that is not ready after this long has failed. */
+  readonly connectTimeoutMs: number;
   /** Never to appear in an error. */
   readonly secrets: readonly string[];
 }
@@ -80,7 +82,7 @@ export class RedisClient {
     const stay = this.#options.clock.stayAlive();
     try {
       await this.#main.open();
-      await this.command(["ping"]);
+      await this.command(["ping"], { timeoutMs: this.#options.connectTimeoutMs });
     } catch (error) {
       throw translate(error, this.#options.secrets);
     } finally {
@@ -191,8 +193,8 @@ export class RedisClient {
   }
 
   #link(open: () => Connection, prepare?: (connection: Connection) => Promise<void>): Link {
-    const { clock, commandTimeoutMs } = this.#options;
-    return new Link({ clock, openTimeoutMs: commandTimeoutMs, open, ...(prepare === undefined ? {} : { prepare }) });
+    const { clock, connectTimeoutMs } = this.#options;
+    return new Link({ clock, openTimeoutMs: connectTimeoutMs, open, ...(prepare === undefined ? {} : { prepare }) });
   }
 
   #replicator(key: string): Replicator {

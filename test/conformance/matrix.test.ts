@@ -19,7 +19,10 @@ const ENGINES = join(HERE, "../../src/engines");
 /** Two schemes of one engine. */
 const ENGINE_OF: Record<string, string> = { rediss: "redis", mariadb: "mysql" };
 
-const engines = [...new Set(SCHEMES.map((scheme) => ENGINE_OF[scheme] ?? scheme))];
+/** `redis+cluster` is a form of `redis`. */
+const engines = [
+  ...new Set(SCHEMES.map((scheme) => scheme.replace(/\+.*/, "")).map((each) => ENGINE_OF[each] ?? each)),
+];
 const folders = readdirSync(ENGINES, { withFileTypes: true }).filter((each) => each.isDirectory());
 const inRegistry = folders.map((each) => each.name).filter((name) => engines.includes(name));
 

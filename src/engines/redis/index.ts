@@ -47,6 +47,11 @@ const MOST_REPLICAS = 32;
  * Cost: one round trip to lock, one to unlock; a hand-off to a waiter is one script and one message.
  */
 export function redis(options: RedisOptions): Engine {
+  return new LeaseEngine(redisStore(options), options.clock ?? systemClock);
+}
+
+/** The store under the engine, for tests that make it misbehave. */
+export function redisStore(options: RedisOptions): RedisStore {
   const clock = options.clock ?? systemClock;
   const { client, url } = options;
   const open = {
@@ -62,12 +67,11 @@ export function redis(options: RedisOptions): Engine {
     rememberMs: within("rememberMs", options.rememberMs, HOUR_MS, 100, 168 * HOUR_MS),
   };
   if (client !== undefined && url === undefined) {
-    const connect = async () => overClient(client, open);
-    return new LeaseEngine(new RedisStore({ ...settings, connect }), clock);
+    return new RedisStore({ ...settings, connect: async () => overClient(client, open) });
   }
   if (url === undefined || client !== undefined) throw new ConfigError("redis() takes either a client or a url");
   const parsed = parse(url);
-  return new LeaseEngine(new RedisStore({ ...settings, connect: () => clientFromUrl(parsed, open) }), clock);
+  return new RedisStore({ ...settings, connect: () => clientFromUrl(parsed, open) });
 }
 
 const NUMBERS = ["minReplicas", "replicaTimeoutMs", "rememberMs", "commandTimeoutMs", "connectTimeoutMs"] as const;
