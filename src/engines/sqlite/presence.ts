@@ -9,6 +9,7 @@
 import { chmodSync, chownSync, mkdirSync, readdirSync, statSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { fileIdentity } from "./file-identity.ts";
 import { isBusy } from "./sqlite-errors.ts";
 
 /** Permissions that go with those of the lock file: who may write that may look for the dead. */
@@ -61,7 +62,7 @@ export class PresenceFolder {
       database.exec("PRAGMA journal_mode = OFF; BEGIN EXCLUSIVE");
       chmodSync(path, 0o600 | (mode & GROUP_AND_OTHERS));
       this.#giveAway(path, uid, gid);
-      return new OwnPresence(name, path, inodeOf(path) ?? "", database);
+      return new OwnPresence(name, path, fileIdentity(path) ?? "", database);
     } catch (error) {
       database.close();
       throw error;
@@ -74,7 +75,7 @@ export class PresenceFolder {
    */
   probe(name: string, inode: string): Presence {
     const path = join(this.path, name);
-    if (inode === "" || inodeOf(path) !== inode) return "unknown";
+    if (inode === "" || fileIdentity(path) !== inode) return "unknown";
     let database: DatabaseSync | undefined;
     try {
       // Read-only, so that a missing file is not made anew; a shared lock is refused while the exclusive one is there.
@@ -110,7 +111,7 @@ export class PresenceFolder {
 
   /** Like `probe`, for a file that nobody has registered. */
   probeUnregistered(name: string): Presence {
-    return this.probe(name, inodeOf(join(this.path, name)) ?? "");
+    return this.probe(name, fileIdentity(join(this.path, name)) ?? "");
   }
 }
 
@@ -137,9 +138,4 @@ export class OwnPresence {
       // The folder was cleaned by somebody.
     }
   }
-}
-
-function inodeOf(path: string): string | undefined {
-  const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
-  return stat === undefined ? undefined : `${stat.dev}:${stat.ino}`;
 }

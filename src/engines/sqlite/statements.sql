@@ -81,7 +81,7 @@ SELECT place, owner, visitor, ttl_ms AS ttlMs FROM request WHERE name = ? AND to
 
 -- name: published
 -- Arguments: name.
-SELECT place, value FROM request WHERE name = ? AND value IS NOT NULL
+SELECT place, CAST(value AS BLOB) AS value FROM request WHERE name = ? AND value IS NOT NULL
 
 -- name: next-behind
 -- Arguments: name, place.

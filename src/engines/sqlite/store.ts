@@ -24,6 +24,7 @@ const TRAITS: Traits = {
 export class SqliteStore implements LeaseStore {
   readonly traits: Traits = TRAITS;
   readonly #options: StoreOptions;
+  #events: StoreEvents | undefined;
   #session: Session | undefined;
   #opening: Promise<Session> | undefined;
 
@@ -32,8 +33,38 @@ export class SqliteStore implements LeaseStore {
   }
 
   async open(events: StoreEvents): Promise<void> {
-    this.#opening ??= Session.open(this.#options, events);
-    this.#session = await this.#opening;
+    this.#events = events;
+    await this.#open(events);
+  }
+
+  #open(events: StoreEvents): Promise<Session> {
+    this.#opening ??= Session.open(this.#options, events).then(
+      (session) => {
+        this.#session = session;
+        return session;
+      },
+      (error: unknown) => {
+        this.#opening = undefined;
+        throw error;
+      },
+    );
+    return this.#opening;
+  }
+
+  /**
+   * The file was removed or replaced under us: what we hold in it excludes nobody any more. We go on with the file that
+   * is there now; renewals find nothing in it, which ends our holds.
+   */
+  async #reopen(): Promise<Session> {
+    const events = this.#events;
+    if (events === undefined) throw new EngineUnavailableError("the lock file is not open");
+    const stale = this.#session;
+    this.#session = undefined;
+    if (stale !== undefined) {
+      this.#opening = undefined;
+      void stale.close();
+    }
+    return await this.#open(events);
   }
 
   request(ask: Ask): Promise<Answer> {
@@ -41,7 +72,8 @@ export class SqliteStore implements LeaseStore {
       const name = Buffer.from(ask.name);
       let answer = this.#request(session, name, ask, moment);
       // "Busy" has to be right: a process that died a moment ago, unheard, must not make it so.
-      if (answer.state === "busy" && session.suspectHolders(name)) answer = this.#request(session, name, ask, moment);
+      if (answer.state === "busy" && session.requests.suspectHolders(name))
+        answer = this.#request(session, name, ask, moment);
       return answer;
     });
   }
@@ -49,7 +81,7 @@ export class SqliteStore implements LeaseStore {
   #request(session: Session, name: Buffer, ask: Ask, moment: Moment): Answer {
     const front = session.fronts.settle(name, moment);
     if (front.rows.length > 0) {
-      const place = session.placeOf(name, ask.owner);
+      const place = session.requests.placeOf(name, ask.owner);
       if (place !== undefined) return this.#renewed(session, name, place, ask, front, moment);
     }
     if (ask.steal) {
@@ -60,20 +92,20 @@ export class SqliteStore implements LeaseStore {
       return this.#insertHeld(session, name, (front.rows.at(-1)?.place ?? 0) + 1, ask, moment);
     }
     if (!ask.wait) return { state: "busy" };
-    const place = session.lastPlace(name) + 1;
-    session.insert(name, place, ask, { token: null, ttlMs: ask.pendingTtlMs, holdEndsMs: 0 }, moment);
+    const place = session.requests.lastPlace(name) + 1;
+    session.requests.insert(name, place, ask, { token: null, ttlMs: ask.pendingTtlMs, holdEndsMs: 0 }, moment);
     return this.#pending(session, name, place, ask, ask, front, moment);
   }
 
   #insertHeld(session: Session, name: Buffer, place: number, ask: Ask, moment: Moment): Answer {
     const token = session.fronts.nextToken(moment);
     const holdEndsMs = ask.minHoldMs === 0 ? 0 : moment.nowMs + ask.minHoldMs + ROUNDING_MS;
-    session.insert(name, place, ask, { token, ttlMs: ask.ttlMs, holdEndsMs }, moment);
+    session.requests.insert(name, place, ask, { token, ttlMs: ask.ttlMs, holdEndsMs }, moment);
     return { state: "held", token: BigInt(token), ttlMs: ask.ttlMs };
   }
 
   #endHeld(session: Session, name: Buffer, front: Front, moment: Moment): void {
-    for (const row of front.rows.slice(0, front.held)) session.end(name, row, "stolen", moment);
+    for (const row of front.rows.slice(0, front.held)) session.requests.end(name, row, "stolen", moment);
   }
 
   renew(renewals: readonly Renewal[]): Promise<readonly Answer[]> {
@@ -81,9 +113,13 @@ export class SqliteStore implements LeaseStore {
       const fronts = new Map<string, Front>();
       return renewals.map((each) => {
         const name = Buffer.from(each.name);
-        const place = session.placeOf(name, each.owner);
+        const place = session.requests.placeOf(name, each.owner);
         if (place === undefined) return this.#gone(session, each.owner);
-        if (session.isHeld(each.owner)) return this.#renewed(session, name, place, each, undefined, moment);
+        if (session.requests.isHeld(each.owner)) {
+          const answer = this.#renewed(session, name, place, each, undefined, moment);
+          // A bell had said that it is held, and bells prove nothing.
+          if (answer.state !== "pending") return answer;
+        }
         const front = fronts.get(each.name) ?? session.fronts.settle(name, moment);
         fronts.set(each.name, front);
         return this.#renewed(session, name, place, each, front, moment);
@@ -100,16 +136,16 @@ export class SqliteStore implements LeaseStore {
     front: Front | undefined,
     moment: Moment,
   ): Answer {
-    const row = session.renew(name, place, renewal, moment);
+    const row = session.requests.renew(name, place, renewal, moment);
     if (row === undefined) return this.#gone(session, renewal.owner);
     if (row.token === null) return this.#pending(session, name, place, renewal, row, front, moment);
-    session.noteHeld(renewal.owner);
+    session.requests.noteHeld(renewal.owner);
     return { state: "held", token: BigInt(row.token), ttlMs: renewal.ttlMs };
   }
 
   #gone(session: Session, owner: string): Answer {
-    session.forget(owner);
-    const reason: LossReason = session.endedReason(owner) ?? "expired";
+    session.requests.forget(owner);
+    const reason: LossReason = session.requests.endedReason(owner) ?? "expired";
     return { state: "gone", reason };
   }
 
@@ -122,7 +158,12 @@ export class SqliteStore implements LeaseStore {
     front: Front | undefined,
     moment: Moment,
   ): Answer {
-    const recheckMs = session.waitBehind(name, place, request.owner, wish, front, moment);
+    const recheckMs = session.predecessors.waitBehind(
+      name,
+      { owner: request.owner, place, mode: wish.mode, limit: wish.limit },
+      front,
+      moment,
+    );
     return { state: "pending", ttlMs: request.pendingTtlMs, recheckMs };
   }
 
@@ -138,18 +179,18 @@ export class SqliteStore implements LeaseStore {
   #leave(nameText: string, owner: string, token: bigint | undefined): Promise<void> {
     return this.#write((session, moment) => {
       const name = Buffer.from(nameText);
-      const place = session.placeOf(name, owner);
-      if (place !== undefined) session.depart(name, place, owner, token, moment);
+      const place = session.requests.placeOf(name, owner);
+      if (place !== undefined) session.requests.depart(name, place, owner, token, moment);
     });
   }
 
   inspect(nameText: string): Promise<Queue> {
     return this.#write((session, moment) => {
       const name = Buffer.from(nameText);
-      session.suspectHolders(name);
+      session.requests.suspectHolders(name);
       session.fronts.settle(name, moment);
-      const values = session.published(name);
-      return session.queue(name, moment).map(({ row, leftMs }) => entryOf(row, leftMs, values.get(row.place)));
+      const values = session.requests.published(name);
+      return session.requests.queue(name, moment).map(({ row, leftMs }) => entryOf(row, leftMs, values.get(row.place)));
     });
   }
 
@@ -157,10 +198,9 @@ export class SqliteStore implements LeaseStore {
     const first = Buffer.from(prefix);
     // No byte of UTF-8 is 0xff.
     const bound = Buffer.concat([first, Buffer.from([0xff])]);
-    // The name that equals the prefix is the first one above it without its last byte.
     let after: Uint8Array = Buffer.alloc(0);
     for (;;) {
-      const page = this.#opened().names(after, first, bound);
+      const page = (await this.#current()).requests.names(after, first, bound);
       for (const name of page) yield Buffer.from(name).toString();
       const last = page.at(-1);
       if (last === undefined) return;
@@ -172,32 +212,33 @@ export class SqliteStore implements LeaseStore {
     return this.#write((session, moment) => {
       const name = Buffer.from(nameText);
       session.fronts.settle(name, moment);
-      const victim = session.heldBy(name, token);
+      const victim = session.requests.heldBy(name, token);
       if (victim === undefined) return false;
-      session.end(name, victim, "evicted", moment);
+      session.requests.end(name, victim, "evicted", moment);
       session.fronts.settle(name, moment);
-      session.checkBehind(name, victim.place);
+      session.requests.checkBehind(name, victim.place);
       return true;
     });
   }
 
   async close(): Promise<void> {
-    const session = await this.#opening?.catch(() => undefined);
+    this.#events = undefined;
     this.#session = undefined;
+    const session = await this.#opening?.catch(() => undefined);
     await session?.close();
   }
 
   #write<T>(work: (session: Session, moment: Moment) => T): Promise<T> {
-    try {
-      return this.#opened().write(work);
-    } catch (error) {
-      return Promise.reject(error);
-    }
+    const session = this.#session;
+    // Not awaited here: the usual case takes no extra turn.
+    return session?.isCurrent() === true
+      ? session.write(work)
+      : this.#reopen().then((reopened) => reopened.write(work));
   }
 
-  #opened(): Session {
-    if (this.#session === undefined) throw new EngineUnavailableError("the lock file is not open");
-    return this.#session;
+  async #current(): Promise<Session> {
+    const session = this.#session;
+    return session?.isCurrent() === true ? session : await this.#reopen();
   }
 }
 

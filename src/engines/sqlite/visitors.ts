@@ -1,5 +1,6 @@
 /** The connections to a lock file: who they are, whether they live, and what the dead have left behind. */
 import { type Clock } from "../../engine/clock.ts";
+import { type Address } from "./bells.ts";
 import { type GuardedGroup } from "./guarded-group.ts";
 import { BELL_SUFFIX, type OwnPresence, type PresenceFolder } from "./presence.ts";
 import { type Statements } from "./statements.ts";
@@ -80,6 +81,10 @@ export class Visitors {
     if (this.#known.size >= MOST_KNOWN) this.#known.clear();
     this.#known.set(id, visitor);
     return visitor;
+  }
+
+  address(id: number): Address {
+    return { visitor: id, bell: this.get(id)?.bell ?? null };
   }
 
   /** It may be dead: the next transaction probes it. */

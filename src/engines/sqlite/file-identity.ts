@@ -1,0 +1,8 @@
+/** Which file a path leads to. */
+import { statSync } from "node:fs";
+
+/** Device and inode of the file at `path`; undefined when there is none. A copy of a file has another identity. */
+export function fileIdentity(path: string): string | undefined {
+  const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return stat === undefined ? undefined : `${stat.dev}:${stat.ino}`;
+}
