@@ -14,7 +14,7 @@ const READ_ONLY = new Set([1290, 1792, 1836]);
 /** Number -> what to do about it. */
 const CONFIGURATION: ReadonlyMap<number, string> = new Map([
   [1044, "the user may not use this database"],
-  [1045, "user or password is wrong"],
+  [1045, "user or password is wrong (MariaDB says the same when it takes only connections with TLS)"],
   [1698, "this user may not log in this way"],
   [1046, "no database is chosen: name one in the URL or in the pool's settings"],
   [1049, "there is no such database: create it first"],

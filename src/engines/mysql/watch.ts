@@ -137,12 +137,24 @@ export class Watch {
     }
     if (this.#listening.get(bell) === listening) this.#listening.delete(bell);
     if (listening.session !== undefined) this.#spare(listening.session, rang.outcome !== "failed");
+    this.#promote();
     const granted = rang.outcome === "rang" ? this.#report(rang.rows) : new Set<string>();
     for (const owner of listening.owners) {
       if (granted.has(owner)) continue;
       this.#leaveBell(owner);
       this.#dead.set(owner, bell);
       this.#options.events.check(owner);
+    }
+  }
+
+  /** A session is free: the one that has looked for the longest, and so is likely the next of its queue, gets it. */
+  #promote(): void {
+    for (const owner of this.#lookers) {
+      if (this.#listening.size >= this.#options.mostListeners) return;
+      const bell = this.#bells.get(owner) ?? "";
+      if (bell === "" || this.#dead.get(owner) === bell) continue;
+      this.#lookers.delete(owner);
+      this.#listenFor(owner, bell);
     }
   }
 

@@ -6,6 +6,6 @@ FROM (SELECT name FROM holdfast_names WHERE name > :after ORDER BY name LIMIT :p
 SELECT page.name FROM (SELECT * FROM holdfast_names WHERE name > :after ORDER BY name LIMIT :page) AS page
 WHERE page.queued = 0 AND GREATEST(page.expires_us, page.kept_us) < :clock - :remember_us;
 SELECT page.name FROM (SELECT name, queued FROM holdfast_names WHERE name > :after ORDER BY name LIMIT :page) AS page
-WHERE page.queued = 1 AND NOT EXISTS (SELECT 1 FROM holdfast_requests
-  WHERE holdfast_requests.name = page.name AND GREATEST(holdfast_requests.expires_us, holdfast_requests.kept_us) >= :clock)
+WHERE page.queued = 1 AND COALESCE((SELECT MAX(GREATEST(holdfast_requests.expires_us, holdfast_requests.kept_us))
+  FROM holdfast_requests WHERE holdfast_requests.name = page.name), 0) < :clock
 LIMIT :few;
