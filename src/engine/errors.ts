@@ -76,6 +76,19 @@ export function lossError(lockName: string, reason: LossReason, options?: ErrorO
 /** A guard has seen a higher token: the writer held the lock in the past. */
 export class StaleTokenError extends HoldfastError {
   override readonly name: string = "StaleTokenError";
+  /** What was to be read or written. */
+  readonly resource: string;
+  readonly token: bigint;
+  /** The latest token that the guard has seen; undefined where it did not say. */
+  readonly seen: bigint | undefined;
+
+  constructor(resource: string, token: bigint, seen?: bigint, options?: ErrorOptions) {
+    const later = seen === undefined ? "a later holder has been here" : `the holder of token ${seen} has been here`;
+    super("STALE_TOKEN", `${JSON.stringify(resource)} refuses token ${token}: ${later}`, options);
+    this.resource = resource;
+    this.token = token;
+    this.seen = seen;
+  }
 }
 
 /** The engine cannot be reached, or did not answer in time. What was asked may or may not have happened. */
