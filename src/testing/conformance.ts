@@ -42,13 +42,13 @@ function notApplicable({ id, title, needs }: CaseDefinition, promise: Covered, w
 
 /**
  * Runs a case. When it fails while this process was starved of processor time (leases then end although nobody is at
- * fault) it is asked again, up to twice; a failure on a machine that keeps up is a failure.
+ * fault) it is asked again, up to twice, at half the pace; a failure on a machine that keeps up is a failure.
  */
 async function run(subject: Subject, id: string, body: (stage: Stage) => Promise<void>): Promise<void> {
   for (let repeats = 0; ; repeats++) {
     const stalls = new StallWatch();
     try {
-      await runOnce(subject, id, body);
+      await runOnce(new Stage(subject, id, 2 ** repeats), body);
       return;
     } catch (error) {
       if (stalls.end() < STALL_MS || repeats === MOST_REPEATS) throw error;
@@ -58,8 +58,7 @@ async function run(subject: Subject, id: string, body: (stage: Stage) => Promise
   }
 }
 
-async function runOnce(subject: Subject, id: string, body: (stage: Stage) => Promise<void>): Promise<void> {
-  const stage = new Stage(subject, id);
+async function runOnce(stage: Stage, body: (stage: Stage) => Promise<void>): Promise<void> {
   const alive = systemClock.stayAlive();
   try {
     await within(LONGEST_CASE * stage.hangMs, "the case", body(stage));

@@ -11,7 +11,6 @@ import type { FaultHooks, HookName, Restore, Subject } from "./subject.ts";
 
 const DEFAULT_TTL_MS = 1_000;
 const STEADY_TTL_MS = 3_000;
-/** By how much a busy machine may be late. */
 const LATE_MS = 2_000;
 /** After so long something hangs. */
 const DEFAULT_PATIENCE_MS = 15_000;
@@ -24,17 +23,20 @@ export class Stage {
   readonly ttlMs: number;
   /** A lease that a busy machine can keep alive: for locks that have to last. */
   readonly steadyTtlMs: number;
-  readonly lateMs: number = LATE_MS;
+  /** By how much the machine may be late. */
+  readonly lateMs: number;
   readonly hangMs: number;
   readonly #endings: (() => Promise<unknown>)[] = [];
   /** What the subject gave for each of the managers that the case has. */
   readonly #managers = new WeakMap<LockManager, LockManager>();
 
-  constructor(subject: Subject, id: string) {
+  /** @param slowness By how much longer than usual leases last, on a machine that does not keep up. */
+  constructor(subject: Subject, id: string, slowness = 1) {
     this.subject = subject;
     this.name = `${id} ${Buffer.from(systemClock.randomBytes(6)).toString("base64url")}`;
-    this.ttlMs = subject.ttlMs ?? DEFAULT_TTL_MS;
-    this.steadyTtlMs = Math.max(this.ttlMs, STEADY_TTL_MS);
+    this.ttlMs = slowness * (subject.ttlMs ?? DEFAULT_TTL_MS);
+    this.steadyTtlMs = Math.max(this.ttlMs, slowness * STEADY_TTL_MS);
+    this.lateMs = slowness * LATE_MS;
     this.hangMs = subject.patienceMs ?? DEFAULT_PATIENCE_MS;
   }
 

@@ -222,7 +222,7 @@ if (oracle === undefined) {
     const check = async (steps: readonly Step[]): Promise<void> => {
       const prefix = `differential ${++runs} `;
       const theirStory = await new Run(oracle, prefix, abortsPending).play(steps);
-      const ourStory = await new Run(ours as unknown as WebLocks, prefix, abortsPending).play(steps);
+      const ourStory = await new Run(ours, prefix, abortsPending).play(steps);
       assert.deepEqual(ourStory, theirStory);
     };
     await fc.assert(fc.asyncProperty(program, check), { numRuns: 400 });
