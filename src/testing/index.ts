@@ -2,6 +2,7 @@
 export { PROMISES, OPTIONS, SURFACE } from "./case.ts";
 export type { Case, Covered, Needs, NeededTrait } from "./case.ts";
 export { conformanceCases } from "./conformance.ts";
+export { Faults, FaultyStore } from "./faulty-store.ts";
 export { ManualClock, type ManualClockOptions } from "./manual-clock.ts";
 export { registerConformance, type ConformanceOptions } from "./node-test.ts";
 export { AdjustableClock, PausableClock } from "./pausable-clock.ts";

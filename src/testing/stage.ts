@@ -113,20 +113,20 @@ export class Stage {
   }
 
   /** The queue of this case's name, or of another, as `locks` sees it. */
-  async queue(locks: LockManager, name = this.name): Promise<{ held: LockInfo[]; pending: LockInfo[] }> {
+  async queue(locks: LockManager, name: string = this.name): Promise<{ held: LockInfo[]; pending: LockInfo[] }> {
     const { held, pending } = await locks.query({ prefix: name });
     return { held: held.filter((each) => each.name === name), pending: pending.filter((each) => each.name === name) };
   }
 
   /** Waits until so many requests for this case's name are pending. */
-  async pending(locks: LockManager, count: number, name = this.name): Promise<void> {
+  async pending(locks: LockManager, count: number, name: string = this.name): Promise<void> {
     await eventually(this.hangMs, `${count} requests pending`, async () => {
       return (await this.queue(locks, name)).pending.length === count;
     });
   }
 
   /** Waits until nothing of this case's name is left in the engine: at once, or when leases have ended. */
-  async gone(locks: LockManager, withinMs = this.takeoverMs): Promise<void> {
+  async gone(locks: LockManager, withinMs: number = this.takeoverMs): Promise<void> {
     await eventually(withinMs, `nothing left of ${this.name}`, async () => {
       const { held, pending } = await this.queue(locks);
       return held.length + pending.length === 0;

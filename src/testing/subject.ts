@@ -8,7 +8,11 @@ import type { LeaseOptions, LockManager } from "../index.ts";
  * applicable: hook X missing". While a fault of the whole engine is on, no other case runs.
  */
 export interface FaultHooks {
-  /** Connects with time and timers from `clock`, to suspend a machine or to stop a "process" inside this one. */
+  /**
+   * Connects with time and timers from `clock`, to suspend a machine or to stop a "process" inside this one. Where it
+   * stands for processes (`traits.scope: "process"`), answers and bells must not reach it while a `PausableClock` is
+   * paused: a `FaultyStore` sees to that.
+   */
   connectWithClock(clock: Clock, defaults?: LeaseOptions): Promise<LockManager>;
   /** Tries to connect to a place where no server is. */
   connectNowhere(): Promise<LockManager>;
