@@ -55,6 +55,11 @@ export class Arguments {
     return this.#values.get(long)?.value;
   }
 
+  /** Every value of a repeatable option, in order. */
+  texts(long: string): readonly string[] {
+    return this.#values.get(long)?.all ?? [];
+  }
+
   /** Milliseconds. Errors: `UsageError` with the corrected line. */
   time(long: string): number | undefined {
     const given = this.#values.get(long);
@@ -78,6 +83,8 @@ interface Given {
   readonly at: number;
   readonly value?: string | undefined;
   readonly inline: boolean;
+  /** This value and those given before it. */
+  readonly all: readonly string[];
 }
 
 function replaced(words: readonly string[], given: Given, value: string): string[] {
@@ -111,7 +118,8 @@ export function parseArguments(command: CommandSpec, words: readonly string[]): 
       // COMMAND begins here and its options are not ours: all that is missing is the --.
       if (command.runs && positionals.length > 1) throw dashesMissing(command, words, token.index, values);
     } else if (token.kind === "option") {
-      const given = { at: token.index, value: token.value, inline: token.inlineValue === true };
+      const all = [...(values.get(token.name)?.all ?? []), token.value ?? ""];
+      const given = { at: token.index, value: token.value, inline: token.inlineValue === true, all };
       checkOption(command, options, token.rawName, token.name, given, words);
       values.set(token.name, given);
     }

@@ -1,12 +1,14 @@
 /** Every command and every option, once: parsing, help and completion all read this table. */
 
 /** What an option takes. None: it is a switch. */
-export type Argument = "TIME" | "N" | "URL" | "FILE" | "'SHELL LINE'";
+export type Argument = "TIME" | "N" | "NAME" | "URL" | "FILE" | "'SHELL LINE'";
 
 export interface OptionSpec {
   readonly long: string;
   readonly short?: string;
   readonly argument?: Argument;
+  /** May be given several times. */
+  readonly repeatable?: boolean;
   readonly help: string;
 }
 
@@ -39,6 +41,29 @@ const LOOKING: readonly OptionGroup[] = [
   { title: "Options", options: [{ long: "json", help: "print one JSON array" }, ...STORE, ...GENERAL] },
 ];
 
+const TTL: OptionSpec = { long: "ttl", argument: "TIME", help: "lease, renewed while COMMAND runs (30s)" };
+
+const KILL_AFTER: OptionSpec = {
+  long: "kill-after",
+  short: "k",
+  argument: "TIME",
+  help: "from TERM to KILL (5s; at most half of --ttl)",
+};
+
+const RUNNING: OptionGroup = {
+  title: "Run",
+  options: [
+    { long: "command", short: "c", argument: "'SHELL LINE'", help: "run the line with sh -c" },
+    {
+      long: "foreground",
+      help: "stay in the terminal's process group (default when stdin is a terminal)",
+    },
+    { long: "quiet", short: "q", help: "say nothing when busy or waiting" },
+    { long: "verbose", short: "v", help: "say what happens" },
+    ...GENERAL,
+  ],
+};
+
 const RUN: CommandSpec = {
   name: "run",
   usage: ["run NAME [options] -- COMMAND [ARG...]", "run NAME [options] -c 'SHELL LINE'"],
@@ -57,39 +82,36 @@ const RUN: CommandSpec = {
     {
       title: "Hold",
       options: [
-        { long: "ttl", argument: "TIME", help: "lease, renewed while COMMAND runs (30s)" },
+        TTL,
         { long: "at-least", argument: "TIME", help: "NAME stays taken this long from the grant, even after exit (0)" },
         { long: "max-hold", argument: "TIME", help: "stop COMMAND after TIME, exit 124" },
-        {
-          long: "kill-after",
-          short: "k",
-          argument: "TIME",
-          help: "from TERM to KILL (5s; at most half of --ttl)",
-        },
+        KILL_AFTER,
       ],
     },
     {
       title: "Which lock",
-      options: [{ long: "shared", short: "s", help: "share with other --shared" }, ...STORE],
-    },
-    {
-      title: "Run",
       options: [
-        { long: "command", short: "c", argument: "'SHELL LINE'", help: "run the line with sh -c" },
-        {
-          long: "foreground",
-          help: "stay in the terminal's process group (default when stdin is a terminal)",
-        },
-        { long: "quiet", short: "q", help: "say nothing when busy or waiting" },
-        { long: "verbose", short: "v", help: "say what happens" },
-        ...GENERAL,
+        { long: "shared", short: "s", help: "share with other --shared" },
+        { long: "permits", argument: "N", help: "at most N at once (not with --shared)" },
+        { long: "also", argument: "NAME", repeatable: true, help: "one more name, all or none; repeatable" },
+        ...STORE,
       ],
     },
+    RUNNING,
   ],
+};
+
+const LEAD: CommandSpec = {
+  name: "lead",
+  usage: ["lead NAME [options] -- COMMAND [ARG...]", "lead NAME [options] -c 'SHELL LINE'"],
+  summary: "run COMMAND while leader; again in each term",
+  runs: true,
+  groups: [{ title: "Hold", options: [TTL, KILL_AFTER] }, { title: "Which election", options: STORE }, RUNNING],
 };
 
 export const COMMANDS: readonly CommandSpec[] = [
   RUN,
+  LEAD,
   { name: "ls", usage: ["ls [PREFIX]"], summary: "list the locks whose name starts with PREFIX", groups: LOOKING },
   { name: "show", usage: ["show NAME"], summary: "show who holds NAME and who waits for it", groups: LOOKING },
   { name: "evict", usage: ["evict NAME TOKEN"], summary: "end the holder of NAME that has TOKEN", groups: LOOKING },

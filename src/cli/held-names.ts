@@ -22,8 +22,9 @@ export function readHeldNames(text: string | undefined): HeldNames {
 }
 
 /** The JSON for COMMAND. One line: JSON escapes line ends. */
-export function writeHeldNames(outer: HeldNames, name: string, token: bigint): string {
-  return JSON.stringify(Object.fromEntries(new Map(outer).set(name, String(token))));
+export function writeHeldNames(outer: HeldNames, tokens: ReadonlyMap<string, bigint>): string {
+  const own = [...tokens].map(([name, token]) => [name, String(token)] as const);
+  return JSON.stringify(Object.fromEntries([...outer, ...own]));
 }
 
 /** Refuses what would wait for itself. Errors: `Failure` 64. */

@@ -10,6 +10,7 @@ type Handler = (given: Arguments) => Promise<number>;
 
 const HANDLERS: Record<string, () => Promise<Handler>> = {
   run: async () => (await import("./run.ts")).run,
+  lead: async () => (await import("./lead.ts")).lead,
   ls: async () => (await import("./ls.ts")).ls,
   show: async () => (await import("./show.ts")).show,
   evict: async () => (await import("./evict.ts")).evict,

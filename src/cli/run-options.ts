@@ -7,6 +7,10 @@ export interface RunOptions {
   readonly name: string;
   readonly command: readonly string[];
   readonly shared: boolean;
+  /** Absent: one at a time. */
+  readonly permits: number | undefined;
+  /** Further names, held all or none. */
+  readonly also: readonly string[];
   /** Absent: for ever. 0: do not wait. */
   readonly waitMs: number | undefined;
   readonly busyCode: number;
@@ -25,6 +29,7 @@ export interface RunOptions {
 const DEFAULT_TTL_MS = 30_000;
 const SHORTEST_TTL_MS = 100;
 const LONGEST_TTL_MS = 86_400_000;
+const MOST_PERMITS = 1_000_000;
 const DEFAULT_KILL_AFTER_MS = 5_000;
 const SHELL = "/bin/sh";
 
@@ -39,6 +44,8 @@ export function readRunOptions(given: Arguments, stdinIsTerminal: boolean): RunO
     name,
     command,
     shared: given.has("shared"),
+    permits: readPermits(given),
+    also: readAlso(given),
     waitMs: readWait(given),
     busyCode: readBusyCode(given, once === undefined ? EXIT.busy : EXIT.ok),
     ttlMs,
@@ -80,6 +87,27 @@ function readCommand(given: Arguments): readonly string[] {
     throw new UsageError("COMMAND is missing", [given.command.name, ...before, "--", "COMMAND"]);
   }
   return given.rest;
+}
+
+function readPermits(given: Arguments): number | undefined {
+  const text = given.text("permits");
+  if (text === undefined) return undefined;
+  const permits = Number(text);
+  if (!/^\d+$/.test(text) || permits < 1 || permits > MOST_PERMITS) {
+    throw given.wrong("permits", `is a number from 1 to ${MOST_PERMITS}`);
+  }
+  if (given.has("shared")) throw new UsageError("--permits and --shared exclude each other: --shared has no limit");
+  if (given.has("also")) throw new UsageError("--permits and --also exclude each other");
+  return permits;
+}
+
+function readAlso(given: Arguments): readonly string[] {
+  const names = given.texts("also");
+  for (const name of names) {
+    const problem = nameProblem(name);
+    if (problem !== undefined) throw given.wrong("also", problem);
+  }
+  return names;
 }
 
 function readWait(given: Arguments): number | undefined {

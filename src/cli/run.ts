@@ -1,13 +1,14 @@
 /** `holdfast run`: COMMAND runs while NAME is held. */
 import { isatty } from "node:tty";
 import { LockLostError } from "../engine/errors.ts";
-import { type AcquireOptions, type HeldLock } from "../index.ts";
+import { type AcquireOptions } from "../index.ts";
 import { type Arguments } from "./arguments.ts";
 import { describeMs } from "./duration.ts";
 import { checkExecutable } from "./executable.ts";
 import { EXIT, Failure, QuietExit } from "./exit-codes.ts";
 import { Guard } from "./guard.ts";
 import { checkNotHeld, HELD_VARIABLE, type HeldNames, readHeldNames, writeHeldNames } from "./held-names.ts";
+import { type Holding, holdWhile } from "./holding.ts";
 import { type Ended, launch, type Launched } from "./launch.ts";
 import { say } from "./report.ts";
 import { readRunOptions, type RunOptions } from "./run-options.ts";
@@ -23,30 +24,43 @@ const SHORTEST_SLACK_MS = 5;
 const LONGEST_SLACK_MS = 250;
 const STDIN = 0;
 
-interface Task {
-  readonly options: RunOptions;
-  readonly store: Store;
-  readonly outer: HeldNames;
+interface Task extends Prepared {
   readonly signals: Signals;
   readonly launched: Launched;
   readonly guard: Guard;
   readonly slackMs: number;
 }
 
+/** What is known before anything is started. */
+export interface Prepared {
+  readonly options: RunOptions;
+  readonly store: Store;
+  readonly outer: HeldNames;
+}
+
 /** Resolves to the exit code. Errors: `Failure` and those of the library. */
 export async function run(given: Arguments): Promise<number> {
-  const options = readRunOptions(given, isatty(STDIN));
+  const prepared = prepareRun(given, isatty(STDIN));
+  return await runOnce(prepared, new Signals(prepared.options.foreground));
+}
+
+/** Errors: `Failure`. */
+export function prepareRun(given: Arguments, stdinIsTerminal: boolean): Prepared {
+  const options = readRunOptions(given, stdinIsTerminal);
   const outer = readHeldNames(process.env[HELD_VARIABLE]);
-  checkNotHeld(outer, options.name);
+  for (const name of [options.name, ...options.also]) checkNotHeld(outer, name);
   checkExecutable(options.command[0] ?? "", process.env["PATH"]);
-  const store = chooseStore(given, process.env);
-  const { foreground, killAfterMs, ttlMs } = options;
+  return { options, store: chooseStore(given, process.env), outer };
+}
+
+/** Starts COMMAND's gate, waits, lets COMMAND run. Resolves to the exit code. */
+export async function runOnce(prepared: Prepared, signals: Signals): Promise<number> {
+  const { command, name, foreground, killAfterMs, ttlMs } = prepared.options;
   const slackMs = Math.min(LONGEST_SLACK_MS, Math.max(SHORTEST_SLACK_MS, ttlMs * SLACK_SHARE));
-  const signals = new Signals(foreground);
-  const launched = await launch(options.command, options.name, foreground);
+  const launched = await launch(command, name, foreground);
   const guard = new Guard({ pid: launched.pid, foreground, killAfterMs, slackMs });
   try {
-    return await runLocked({ options, store, outer, signals, launched, guard, slackMs });
+    return await runLocked({ ...prepared, signals, launched, guard, slackMs });
   } finally {
     launched.cancel();
     guard.dismiss();
@@ -58,9 +72,9 @@ async function runLocked(task: Task): Promise<number> {
   const locks = await openLocks(store, launched.pid);
   try {
     const stopExplaining = explainWait(locks, options, store);
-    const outcome = await locks.request(options.name, requestOptions(task), async (lock) => {
+    const outcome = await holdWhile(locks, options, requestOptions(task), async (holding) => {
       stopExplaining();
-      return await runHolding(lock, task);
+      return await runHolding(holding, task);
     });
     if (options.verbose) say(`released ${printable(options.name)}`);
     return exitCodeOfOutcome(outcome, options);
@@ -74,12 +88,12 @@ async function runLocked(task: Task): Promise<number> {
   }
 }
 
-async function runHolding(lock: HeldLock, task: Task): Promise<Outcome> {
+async function runHolding(holding: Holding, task: Task): Promise<Outcome> {
   const { options, signals, launched, guard, slackMs } = task;
-  if (options.verbose) say(`holds ${printable(options.name)}, token ${lock.token}${scopeOf(task.store)}`);
-  const supervisor = new Supervisor(lock, launched, guard, { ...options, slackMs });
+  if (options.verbose) say(`holds ${printable(options.name)}, token ${holding.token}${scopeOf(task.store)}`);
+  const supervisor = new Supervisor(holding, launched, guard, { ...options, slackMs });
   if (!signals.run(launched, supervisor)) throw new Error("a signal came before COMMAND was started");
-  const outcome = await supervisor.run(writeHeldNames(task.outer, options.name, lock.token));
+  const outcome = await supervisor.run(writeHeldNames(task.outer, holding.tokens));
   // The lock is only to be given back; whoever cannot wait for that gets COMMAND's own exit code at once.
   signals.finish(() => process.exit(exitCodeOfCommand(outcome)));
   return outcome;

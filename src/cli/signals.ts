@@ -25,7 +25,7 @@ export interface SignalEvents {
 export class Signals {
   readonly #foreground: boolean;
   readonly #waiting = new AbortController();
-  readonly #keyboard: Keyboard | undefined;
+  #keyboard: Keyboard | undefined;
   #running: { launched: Launched; events: SignalEvents } | undefined;
   #after: ((signal: NodeJS.Signals) => void) | undefined;
   #interrupts = 0;
@@ -61,6 +61,15 @@ export class Signals {
     this.#running = undefined;
     this.#after = exit;
     this.#keyboard?.close();
+  }
+
+  /** COMMAND has ended and another one may come: until then a signal ends the wait. */
+  again(): void {
+    this.#running = undefined;
+    this.#after = undefined;
+    this.#interrupts = 0;
+    this.#keyboard?.close();
+    this.#keyboard = this.#foreground ? new Keyboard() : undefined;
   }
 
   async #got(signal: NodeJS.Signals): Promise<void> {

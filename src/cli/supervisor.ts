@@ -1,7 +1,7 @@
 /** COMMAND while it runs: told of the lock's loss, stopped before the lease ends, in no case left behind. */
-import { type HeldLock } from "../index.ts";
 import { LockLostError } from "../engine/errors.ts";
 import { type Guard } from "./guard.ts";
+import { type Holding } from "./holding.ts";
 import { type Ended, type Launched } from "./launch.ts";
 import { type SignalEvents } from "./signals.ts";
 
@@ -30,7 +30,7 @@ export type Outcome = Ended & {
 };
 
 export class Supervisor implements SignalEvents {
-  readonly #lock: HeldLock;
+  readonly #lock: Holding;
   readonly #launched: Launched;
   readonly #guard: Guard;
   readonly #limits: Limits;
@@ -40,7 +40,7 @@ export class Supervisor implements SignalEvents {
   #asked = false;
   #guardKnowsUntilMs = 0;
 
-  constructor(lock: HeldLock, launched: Launched, guard: Guard, limits: Limits) {
+  constructor(lock: Holding, launched: Launched, guard: Guard, limits: Limits) {
     this.#lock = lock;
     this.#launched = launched;
     this.#guard = guard;

@@ -31,9 +31,9 @@ export function explainWait(locks: LockManager, options: RunOptions, store: Stor
 export async function busyOr(error: unknown, locks: LockManager, options: RunOptions, store: Store): Promise<unknown> {
   if (!(error instanceof LockTimeoutError)) return error;
   if (options.quietWhenBusy) return new QuietExit(options.busyCode);
-  const holder = await holderOrNothing(locks, options.name);
+  const holder = await holderOrNothing(locks, error.lockName);
   const described = holder === undefined ? "" : `: ${holder}`;
-  return new Failure(options.busyCode, `${printable(options.name)} is busy${described}${scopeOf(store)}`);
+  return new Failure(options.busyCode, `${printable(error.lockName)} is busy${described}${scopeOf(store)}`);
 }
 
 async function holderOrNothing(locks: LockManager, name: string): Promise<string | undefined> {

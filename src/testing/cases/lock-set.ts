@@ -32,7 +32,11 @@ export const LOCK_SET: readonly CaseDefinition[] = [
       const [locks, other] = await Promise.all([stage.connect(), stage.connect()]);
       const [a, b, c] = [`${stage.name} a`, `${stage.name} b`, `${stage.name} c`];
       const busy = await other.acquire(c);
-      const error = await within(stage.hangMs, "the time-out", rejection(locks.acquireAll([a, b, c], { waitMs: 200 })));
+      const error = await within(
+        stage.hangMs,
+        "the time-out",
+        rejection(locks.acquireAll([a, b, c], { waitMs: 1_500 })),
+      );
       assert.ok(error instanceof LockTimeoutError);
       assert.equal(error.lockName, c);
       const free = await other.acquireAll([a, b], { waitMs: stage.hangMs });

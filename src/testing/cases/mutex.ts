@@ -10,7 +10,7 @@ export const MUTEX: readonly CaseDefinition[] = [
     needs: {},
     body: async (stage) => {
       const [locks, other] = await Promise.all([stage.connect(), stage.connect()]);
-      const mutex = locks.mutex(stage.name, { waitMs: 50 });
+      const mutex = locks.mutex(stage.name, { waitMs: 1_000 });
       const held = await mutex.acquire();
       assert.equal(held.name, stage.name);
       assert.equal(await other.mutex(stage.name).tryAcquire(), null);
