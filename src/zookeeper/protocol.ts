@@ -29,7 +29,7 @@ export const OpCode = {
 
 /** Request numbers with a meaning of their own; all others are answered in the order in which they were sent. */
 export const Xid = { notification: -1, ping: -2, auth: -4, setWatches: -8 } as const;
-export const LAST_XID = 2 ** 31 - 1;
+export const LAST_XID: number = 2 ** 31 - 1;
 
 /**
  * The kinds of nodes. `container`: removed by the server some time after its last child has gone. `ttl`: removed when
@@ -63,6 +63,6 @@ export const AddWatchMode = { persistent: 0, persistentRecursive: 1 } as const;
 
 /** `jute.maxbuffer` of a server that was not told otherwise: larger requests are answered by closing the connection. */
 export const DEFAULT_MAX_PACKET_BYTES = 1_048_575;
-export const DEFAULT_MAX_REPLY_BYTES = 64 * 1024 * 1024;
+export const DEFAULT_MAX_REPLY_BYTES: number = 64 * 1024 * 1024;
 
 export const PASSWORD_BYTES = 16;

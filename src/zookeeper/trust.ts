@@ -28,7 +28,7 @@ export class Trust {
   }
 
   /** A server answered what was sent after `sentAt`. `trustMs` is given when it changes. */
-  confirm(sentAt: Instant, trustMs = this.#trustMs): void {
+  confirm(sentAt: Instant, trustMs: number = this.#trustMs): void {
     this.#trustMs = trustMs;
     if (sentAt.monoMs > this.#confirmedAt.monoMs) this.#confirmedAt = sentAt;
     this.#lapsed = false;

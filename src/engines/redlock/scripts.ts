@@ -18,15 +18,15 @@ export const NOTE: Script = load("note");
 
 const PREFIX = "holdfast:redlock:";
 /** What the node knows of itself and of the deployment: run, ttl, nodes, high, floor, floor_at. */
-export const NODE_KEY = `${PREFIX}node`;
-export const LOCK_PREFIX = `${PREFIX}lock:`;
-export const BELL_PREFIX = `${PREFIX}bell:`;
+export const NODE_KEY: string = `${PREFIX}node`;
+export const LOCK_PREFIX: string = `${PREFIX}lock:`;
+export const BELL_PREFIX: string = `${PREFIX}bell:`;
 
 export function lockKey(name: string): string {
   return LOCK_PREFIX + name;
 }
 
-export const WAIT_PREFIX = `${PREFIX}wait:`;
+export const WAIT_PREFIX: string = `${PREFIX}wait:`;
 
 export function waitKey(name: string): string {
   return WAIT_PREFIX + name;
