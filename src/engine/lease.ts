@@ -40,7 +40,7 @@ export function isUncertain(lease: Lease, now: Instant): boolean {
   return Math.abs(wall - monotonic) > marginMs(lease.ttlMs);
 }
 
-/** The lease that ends later: a command that is acknowledged late never shortens one. */
+/** The lease that ends later: a command that is acknowledged late never shortens one. Of two equals the newer, `right`. */
 export function laterLease(left: Lease, right: Lease): Lease {
-  return deadlineMs(left) >= deadlineMs(right) ? left : right;
+  return deadlineMs(left) > deadlineMs(right) ? left : right;
 }
