@@ -9,7 +9,7 @@ const described = (text: string): string => quoted(text.replaceAll(/[[\]:\\]/g, 
 
 export function zshCompletion(): string {
   const names = COMMANDS.map(({ name, summary }) => `      '${name}:${described(summary)}'`);
-  const cases = COMMANDS.map((command) => `    ${command.name})\n      _arguments -S \\\n${specs(command)} ;;`);
+  const cases = COMMANDS.map((command) => `    ${command.name})\n      _arguments \\\n${specs(command)} ;;`);
   return `#compdef holdfast
 # zsh completion for holdfast: as a file _holdfast in a folder of $fpath, or: . <(holdfast completion zsh)
 _holdfast() {
@@ -20,6 +20,14 @@ _holdfast() {
 ${names.join("\n")}
     )
     _describe command commands
+    return
+  fi
+  # Behind the -- COMMAND is completed as it would be without us.
+  local dashes=$words[(i)--]
+  if (( dashes < CURRENT )); then
+    shift $dashes words
+    (( CURRENT -= dashes ))
+    _normal
     return
   fi
   case $words[1] in
@@ -33,8 +41,7 @@ if [ "$funcstack[1]" = _holdfast ]; then _holdfast "$@"; else compdef _holdfast 
 function specs(command: CommandSpec): string {
   const fixed = FIXED_WORDS[command.name];
   const first = fixed === undefined ? "1:name:" : `1:word:(${fixed.join(" ")})`;
-  const rest = command.runs ? ["'*::command:_normal'"] : [];
-  return [...optionsOf(command).map(spec), `'${first}'`, ...rest].map((each) => `        ${each}`).join(" \\\n");
+  return [...optionsOf(command).map(spec), `'${first}'`].map((each) => `        ${each}`).join(" \\\n");
 }
 
 function spec({ short, long, argument, help }: OptionSpec): string {

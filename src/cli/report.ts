@@ -5,6 +5,7 @@
  */
 import { closeSync, constants, fstatSync, openSync, writeSync } from "node:fs";
 import { isatty } from "node:tty";
+import { withoutSecrets } from "./secrets.ts";
 
 const STDERR = 2;
 /** How long the last line may wait for room, when no lock depends on us any more. */
@@ -26,7 +27,7 @@ function open(): number {
 function write(line: string): boolean {
   channel ??= open();
   try {
-    writeSync(channel, `holdfast: ${line}\n`);
+    writeSync(channel, `holdfast: ${withoutSecrets(line)}\n`);
     return true;
   } catch (error) {
     return !(error instanceof Error && "code" in error && error.code === "EAGAIN");

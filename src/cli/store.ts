@@ -5,7 +5,7 @@ import { dirname, isAbsolute, join } from "node:path";
 import { connect, type LockManager } from "../index.ts";
 import { type Arguments, UsageError } from "./arguments.ts";
 import { EXIT, Failure } from "./exit-codes.ts";
-import { redactUrl } from "./secrets.ts";
+import { keepSecret, redactUrl } from "./secrets.ts";
 
 export interface Store {
   readonly url: string;
@@ -23,7 +23,12 @@ export function chooseStore(given: Arguments, environment: Environment): Store {
   const file = given.text("url-file");
   if (url !== undefined && file !== undefined) throw new UsageError("--url and --url-file exclude each other");
   const chosen = url ?? (file === undefined ? environment["HOLDFAST_URL"] : readUrlFile(file));
-  if (chosen !== undefined && chosen !== "") return { url: chosen, shown: redactUrl(chosen), isDefault: false };
+  if (chosen !== undefined && chosen !== "") {
+    keepSecret(chosen);
+    // The words of a process are for everybody to see (ps): ours without the secret, from now on.
+    if (url !== undefined && redactUrl(url) !== url) process.title = `holdfast ${given.command.name}`;
+    return { url: chosen, shown: redactUrl(chosen), isDefault: false };
+  }
   const path = join(stateDirectory(environment), "holdfast", "locks.db");
   return { url: `sqlite:${encodeURI(path).replaceAll(/[?#]/g, encodeURIComponent)}`, shown: path, isDefault: true };
 }
