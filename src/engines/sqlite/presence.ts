@@ -58,8 +58,8 @@ export class PresenceFolder {
     const path = join(this.path, name);
     const database = new DatabaseSync(path);
     try {
-      // Nothing is ever written to it, so it needs no journal either.
-      database.exec("PRAGMA journal_mode = OFF; BEGIN EXCLUSIVE");
+      // Nothing is ever written to it, so it needs no journal file either.
+      database.exec("PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
       chmodSync(path, 0o600 | (mode & GROUP_AND_OTHERS));
       this.#giveAway(path, uid, gid);
       return new OwnPresence(name, path, fileIdentity(path) ?? "", database);

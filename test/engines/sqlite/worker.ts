@@ -1,11 +1,13 @@
 /** A process (or thread) that locks on command: the other end of `workers.ts`. */
+import { spawn } from "node:child_process";
 import { parentPort } from "node:worker_threads";
 import { connect, type AcquireOptions, type HeldLock, type LockManager } from "../../../src/index.ts";
 import { sqlite } from "../../../src/engines/sqlite/index.ts";
 
 export interface Command {
   readonly id: number;
-  readonly verb: "connect" | "acquire" | "try" | "release" | "state" | "close" | "block" | "exit" | "hammer" | "query";
+  readonly verb:
+    "connect" | "acquire" | "try" | "release" | "state" | "close" | "block" | "exit" | "hammer" | "query" | "group";
   readonly name?: string;
   readonly path?: string;
   readonly guardedPid?: number;
@@ -98,6 +100,11 @@ async function obey(command: Command): Promise<unknown> {
     case "close":
       await manager().close();
       return null;
+    case "group": {
+      const child = spawn("sleep", ["60"], { detached: true, stdio: "ignore" });
+      child.unref();
+      return child.pid;
+    }
     case "exit":
       process.exit(0);
       break;
