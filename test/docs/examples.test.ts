@@ -1,0 +1,85 @@
+/** Every example of the documentation compiles, and runs to its end. */
+import assert from "node:assert/strict";
+import { execFile, spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { promisify } from "node:util";
+import { startMariadb, type MariadbServer } from "../../servers/mariadb.ts";
+import { startPostgres, type PostgresServer } from "../../servers/postgres.ts";
+import { startRedis, type RedisServer } from "../../servers/redis.ts";
+import { startZooKeeper, type ZooKeeperServer } from "../../servers/zookeeper.ts";
+import { allExamples, asProgram, needsUsing, ROOT, type Example } from "./examples.ts";
+
+const execute = promisify(execFile);
+/** An example that takes longer hangs. */
+const LONGEST_RUN_MS = 60_000;
+const HAS_USING = Number(process.versions.node.split(".")[0]) >= 24;
+
+const examples = allExamples();
+mkdirSync(join(ROOT, ".examples"), { recursive: true });
+const directory = mkdtempSync(join(ROOT, ".examples", "run-"));
+const fileOf = (example: Example): string => join(directory, `${example.where.replaceAll(/[^a-z0-9]+/gi, "-")}.ts`);
+
+let stops: (() => Promise<void>)[] = [];
+let servers: Record<string, string> = {};
+
+/** What examples write for the servers of their readers. */
+function addresses(redis: RedisServer, mariadb: MariadbServer, postgres: PostgresServer, zookeeper: ZooKeeperServer) {
+  return {
+    "redis://localhost:6379": redis.url,
+    "mysql://user:secret@localhost/app": mariadb.url,
+    "postgres://user:secret@localhost/app": postgres.url,
+    "localhost:2181": zookeeper.address,
+  };
+}
+
+before(async () => {
+  const started = await Promise.all([startRedis(), startMariadb(), startPostgres(), startZooKeeper()]);
+  stops = started.map((server) => () => server.stop());
+  servers = addresses(...started);
+  for (const example of examples) writeFileSync(fileOf(example), asProgram(example.code, servers));
+});
+
+after(async () => {
+  await Promise.all(stops.map((stop) => stop()));
+  rmSync(directory, { recursive: true, force: true });
+});
+
+test("there are examples", () => {
+  assert.ok(examples.length > 0);
+});
+
+test("every example compiles, strictly", () => {
+  const compiled = examples.filter((each) => each.treatment !== "text only");
+  const config = {
+    extends: join(ROOT, "tsconfig.json"),
+    compilerOptions: { noUnusedLocals: false, noUnusedParameters: false, rewriteRelativeImportExtensions: false },
+    files: compiled.map(fileOf),
+    include: [],
+  };
+  writeFileSync(join(directory, "tsconfig.json"), JSON.stringify(config));
+  const compiler = join(ROOT, "node_modules/.bin/tsc");
+  const { status, stdout } = spawnSync(compiler, ["-p", join(directory, "tsconfig.json")], { encoding: "utf8" });
+  assert.equal(status, 0, stdout);
+});
+
+void describe("every example runs to its end", { concurrency: 2 }, () => {
+  for (const example of examples) {
+    void test(example.where, { timeout: 2 * LONGEST_RUN_MS }, async (context) => {
+      if (example.treatment !== "run") {
+        context.diagnostic(`${example.where} is not run (${example.treatment}): ${example.reason}`);
+        return;
+      }
+      if (needsUsing(example.code) && !HAS_USING) {
+        context.diagnostic(`${example.where} is not run: Node ${process.version} has no \`using\`; it was compiled`);
+        return;
+      }
+      const cwd = mkdtempSync(join(directory, "cwd-"));
+      const run = execute(process.execPath, [fileOf(example)], { cwd, timeout: LONGEST_RUN_MS, killSignal: "SIGKILL" });
+      const outcome = await run.catch((error: Error & { stderr?: string; stdout?: string }) => error);
+      const failed = outcome instanceof Error;
+      assert.ok(!failed, failed ? `${outcome.message}\n${outcome.stdout ?? ""}${outcome.stderr ?? ""}` : "");
+    });
+  }
+});
