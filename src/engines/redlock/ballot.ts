@@ -24,8 +24,8 @@ export interface Wish {
 }
 
 export type BallotResult =
-  /** `from`: the instant before anything was sent. */
-  | { readonly state: "won"; readonly token: number; readonly from: Instant }
+  /** `from`: the instant before anything was sent. `voters`: by index; those whose votes arrive later are still added. */
+  | { readonly state: "won"; readonly token: number; readonly from: Instant; readonly voters: ReadonlySet<number> }
   /**
    * `freeInMs`: when a quorum of nodes would be free if nobody released. `held`: one owner may have a quorum; otherwise
    * the votes are split and nobody holds the lock.
@@ -50,7 +50,7 @@ export class Ballot {
   readonly #silent = new Map<number, string>();
   readonly #done: (result: BallotResult) => void;
   readonly #from: Instant;
-  readonly #voters = new Set<RedlockNode>();
+  readonly #voters = new Set<number>();
   #timer: Timer | undefined;
   #open = true;
   #highest = 0;
@@ -103,7 +103,7 @@ export class Ballot {
     for (const node of this.#electorate.nodes) {
       if (this.#busy.has(node.index) || this.#silent.has(node.index)) continue;
       // A voter that was asked to raise its counter has not said that it did.
-      if (this.#voters.has(node)) this.#tally.refused(node.index);
+      if (this.#voters.has(node.index)) this.#tally.refused(node.index);
       else {
         this.#silent.set(node.index, why);
         this.#tally.withheld(node.index);
@@ -127,7 +127,7 @@ export class Ballot {
       this.#withhold(node, "its clock is out of step");
       return;
     } else {
-      this.#voters.add(node);
+      this.#voters.add(node.index);
       this.#tally.voted(node.index, Number(counter));
     }
     this.#decide();
@@ -147,7 +147,8 @@ export class Ballot {
     if (state === "open") return;
     this.#open = false;
     this.#timer?.cancel();
-    if (state === "won" && token !== undefined) this.#done({ state: "won", token, from: this.#from });
+    if (state === "won" && token !== undefined)
+      this.#done({ state: "won", token, from: this.#from, voters: this.#voters });
     else this.#done(this.#lost());
   }
 
@@ -157,7 +158,7 @@ export class Ballot {
     if (token === undefined || indices.length === 0) return;
     const { terms } = this.#electorate;
     const { name, owner } = this.#wish;
-    for (const node of [...this.#voters].filter(({ index }) => indices.includes(index))) {
+    for (const node of this.#electorate.nodes.filter(({ index }) => indices.includes(index))) {
       const args = [node.run, String(terms.maxTtlMs), owner, String(token), String(terms.rememberMs)];
       node.eval(RAISE, [lockKey(name), NODE_KEY], args).then(
         ([verdict]) => this.#raised(node, verdict === "accepted"),

@@ -152,7 +152,16 @@ export class Contest {
     }
     proposals.heard(name, result.token);
     const lease = { from: result.from, ttlMs };
-    const won = { name, owner, client: this.#client, ttlMs, leaseMs: this.#leaseMs, lease, touched };
+    const won = {
+      name,
+      owner,
+      client: this.#client,
+      ttlMs,
+      leaseMs: this.#leaseMs,
+      lease,
+      touched,
+      voters: result.voters,
+    };
     const grant = new RedlockGrant(this.#ground, { ...won, token: BigInt(result.token) });
     if (remainingMs(lease, instant(electorate.clock)) >= this.#spec.graceMs + ttlMs / 3) {
       this.#ground.add(grant);

@@ -26,6 +26,8 @@ export interface Won {
   readonly token: bigint;
   readonly lease: Lease;
   readonly touched: Set<RedlockNode>;
+  /** Nodes whose votes have arrived, by index; late ones are still added. */
+  readonly voters: ReadonlySet<number>;
 }
 
 export class RedlockGrant implements Grant {
@@ -34,8 +36,10 @@ export class RedlockGrant implements Grant {
   readonly #ground: GrantGround;
   readonly #won: Won;
   #lease: Lease;
-  /** Nodes that were set again since a quorum last confirmed the lock. */
-  readonly #joined = new Set<number>();
+  /** Nodes whose votes arrived while the lease was running. */
+  #voters: ReadonlySet<number>;
+  /** Nodes that may have lost the lock and set it again: all that have not said "held" in every round. */
+  readonly #unsure = new Set<number>();
   #renewing: Promise<void> | undefined;
   #leaving: Promise<void> | undefined;
   #loss: LossReason | undefined;
@@ -45,6 +49,7 @@ export class RedlockGrant implements Grant {
     this.#ground = ground;
     this.#won = won;
     this.#lease = won.lease;
+    this.#voters = new Set(won.voters);
     this.token = won.token;
     this.name = won.name;
   }
@@ -79,6 +84,7 @@ export class RedlockGrant implements Grant {
 
   async #renewOnce(): Promise<void> {
     const { name, owner, leaseMs, client, touched } = this.#won;
+    if (this.#running()) this.#voters = new Set(this.#won.voters);
     const result = await this.#ground.renewals.renew({ name, owner, leaseMs, client, touched, token: this.token });
     if (this.#leaving !== undefined) return;
     this.#count(result);
@@ -87,30 +93,32 @@ export class RedlockGrant implements Grant {
 
   /** Throws when the nodes that confirmed the lock are no quorum, and it may still be tried again. */
   #count({ answers, from }: RenewalResult): void {
-    const { terms, clock } = this.#ground.electorate;
+    const { terms } = this.#ground.electorate;
     const saying = (word: string): number[] => answers.flatMap((answer, node) => (answer === word ? [node] : []));
     if (saying("evicted").length > 0) {
       this.#lose("evicted");
       return;
     }
     const held = saying("held");
-    // What was set again in this round proves nothing about the time before. While the lease still runs, the nodes of the
-    // last quorum vouch for that time; afterwards only those do that never lost the lock.
-    const running = remainingMs(this.#lease, instant(clock)) > 0;
-    const vouching = running ? held : held.filter((node) => !this.#joined.has(node));
+    // While the lease still runs, the nodes of the last quorum vouch for the time before this round. Afterwards only those
+    // do that cannot have lost the lock and set it again: they voted, and nothing that they were asked is unanswered.
+    const sure = (node: number): boolean => this.#voters.has(node) && !this.#unsure.has(node);
+    const vouching = this.#running() ? held : held.filter(sure);
+    for (const [node, answer] of answers.entries()) if (answer !== "held") this.#unsure.add(node);
     if (vouching.length >= terms.quorum) {
-      this.#joined.clear();
-      for (const node of saying("joined")) this.#joined.add(node);
       this.#lease = laterLease(this.#lease, { from, ttlMs: this.#won.ttlMs });
       return;
     }
-    for (const node of saying("joined")) this.#joined.add(node);
     if (saying("lost").length > terms.nodes - terms.quorum) {
       this.#lose("expired");
       return;
     }
     const counts = `${held.length} of ${terms.nodes} nodes confirmed the renewal, ${terms.quorum} are needed`;
     throw new EngineUnavailableError(`lock ${JSON.stringify(this.name)}: ${counts}`);
+  }
+
+  #running(): boolean {
+    return remainingMs(this.#lease, instant(this.#ground.electorate.clock)) > 0;
   }
 
   #lose(reason: LossReason): void {
