@@ -48,7 +48,7 @@ export class ClockGuard {
     } else {
       this.#compare(clock, offset);
     }
-    this.#compareWithOthers(node, receivedMs);
+    this.#compareAll(receivedMs);
   }
 
   /** Whether the vote of `node` counts. Unknown clocks do not. */
@@ -67,15 +67,7 @@ export class ClockGuard {
   /** By how much the clock of `node` is off from the median of all, in ms; positive: ahead. */
   skewMs(node: number): number {
     const own = this.#clocks.get(node)?.latest;
-    if (own === undefined) return 0;
-    const fresh = [...this.#clocks.values()]
-      .filter(({ latest }) => own.atMs - latest.atMs <= FRESH_MS)
-      .map(({ latest }) => middle(latest))
-      .sort((left, right) => left - right);
-    // An even number has two medians. The farther one counts: of two that disagree, neither can be believed.
-    const lower = middle(own) - (fresh[Math.floor((fresh.length - 1) / 2)] ?? middle(own));
-    const upper = middle(own) - (fresh[Math.floor(fresh.length / 2)] ?? middle(own));
-    return Math.abs(lower) > Math.abs(upper) ? lower : upper;
+    return own === undefined ? 0 : fromMedian(middle(own), this.#freshOffsets(own.atMs));
   }
 
   #compare(clock: NodeClock, offset: Offset): void {
@@ -91,13 +83,32 @@ export class ClockGuard {
     clock.latest = offset;
   }
 
-  #compareWithOthers(node: number, nowMs: number): void {
-    const clock = this.#clocks.get(node);
-    if (clock === undefined) return;
-    // What the round trip leaves open is not held against the node.
-    const unsureMs = (clock.latest.high - clock.latest.low) / 2;
-    if (Math.abs(this.skewMs(node)) - unsureMs > this.#options.maxSkewMs) clock.outOfStepAtMs = nowMs;
+  /** A new time of one node may put any of them in the wrong. */
+  #compareAll(nowMs: number): void {
+    const offsets = this.#freshOffsets(nowMs);
+    for (const clock of this.#clocks.values()) {
+      const { latest } = clock;
+      if (nowMs - latest.atMs > FRESH_MS) continue;
+      // What the round trip leaves open is not held against the node.
+      const unsureMs = (latest.high - latest.low) / 2;
+      const skewMs = Math.abs(fromMedian(middle(latest), offsets)) - unsureMs;
+      if (skewMs > this.#options.maxSkewMs) clock.outOfStepAtMs = nowMs;
+    }
   }
+
+  /** What the nodes whose times are not old differ from our clock, in order. */
+  #freshOffsets(nowMs: number): number[] {
+    const offsets: number[] = [];
+    for (const { latest } of this.#clocks.values()) if (nowMs - latest.atMs <= FRESH_MS) offsets.push(middle(latest));
+    return offsets.sort((left, right) => left - right);
+  }
+}
+
+/** An even number has two medians. The farther one counts: of two that disagree, neither can be believed. */
+function fromMedian(own: number, sorted: readonly number[]): number {
+  const lower = own - (sorted[Math.floor((sorted.length - 1) / 2)] ?? own);
+  const upper = own - (sorted[Math.floor(sorted.length / 2)] ?? own);
+  return Math.abs(lower) > Math.abs(upper) ? lower : upper;
 }
 
 function middle({ low, high }: Offset): number {

@@ -42,7 +42,8 @@ export function explore(model: Model, mostStates = 5_000_000): Exploration {
     violation = wrong;
   };
   emit(model.initial(), 0);
-  for (current = 0; current < states.length && violation === undefined; current++) {
+  for (current = 0; current < states.length; current++) {
+    if (violation !== undefined) break;
     if (states.length > mostStates) return { states: states.length, complete: false, violation, trace: [] };
     model.steps(states.get(current), emit);
   }

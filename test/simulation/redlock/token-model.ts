@@ -147,15 +147,15 @@ export class TokenModel implements Model {
 
   #ballotSteps(state: Uint8Array, ballot: number, emit: Emit): void {
     const at = this.#ballot(ballot);
-    const phase = at_(state, at + PHASE);
-    const former = ballot === 0 ? OVER : at_(state, this.#ballot(ballot - 1) + PHASE);
+    const phase = byte(state, at + PHASE);
+    const former = ballot === 0 ? OVER : byte(state, this.#ballot(ballot - 1) + PHASE);
     if (phase === IDLE && former !== IDLE) {
       const next = this.#begin(state);
       next[at + PHASE] = ASKING;
-      next[at + FLOOR] = at_(next, HIGHEST);
+      next[at + FLOOR] = byte(next, HIGHEST);
       for (let node = 0; node < this.#options.nodes; node++) {
         next[this.#message(ballot, node) + ASK] = SENT;
-        next[this.#message(ballot, node) + SENT_TO] = at_(next, this.#node(node) + LIFE);
+        next[this.#message(ballot, node) + SENT_TO] = byte(next, this.#node(node) + LIFE);
       }
       emit(next, code(BEGINS, ballot, 0));
     }
@@ -178,8 +178,8 @@ export class TokenModel implements Model {
 
   #messageSteps(state: Uint8Array, ballot: number, node: number, emit: Emit): void {
     const at = this.#message(ballot, node);
-    const phase = at_(state, this.#ballot(ballot) + PHASE);
-    const ask = at_(state, at + ASK);
+    const phase = byte(state, this.#ballot(ballot) + PHASE);
+    const ask = byte(state, at + ASK);
     if (ask === SENT) {
       const next = this.#begin(state);
       const vote = this.#carryOutAsk(next, ballot, node);
@@ -189,13 +189,13 @@ export class TokenModel implements Model {
         next[at + VOTE] = vote;
         emit(next, code(ASKS, ballot, node));
       }
-    } else if (ask === DONE && at_(state, REPEATS) > 0) {
+    } else if (ask === DONE && byte(state, REPEATS) > 0) {
       const next = this.#begin(state);
-      next[REPEATS] = at_(next, REPEATS) - 1;
+      next[REPEATS] = byte(next, REPEATS) - 1;
       this.#carryOutAsk(next, ballot, node);
       emit(next, code(ASKS_AGAIN, ballot, node));
     }
-    const raise = at_(state, at + RAISE);
+    const raise = byte(state, at + RAISE);
     if (raise === SENT) {
       const next = this.#begin(state);
       const accepted = this.#carryOutRaise(next, ballot, node);
@@ -205,41 +205,41 @@ export class TokenModel implements Model {
         next[at + ACCEPTED] = 1;
         emit(next, code(RAISES, ballot, node));
       }
-    } else if (raise === DONE && at_(state, REPEATS) > 0) {
+    } else if (raise === DONE && byte(state, REPEATS) > 0) {
       const next = this.#begin(state);
-      next[REPEATS] = at_(next, REPEATS) - 1;
+      next[REPEATS] = byte(next, REPEATS) - 1;
       this.#carryOutRaise(next, ballot, node);
       emit(next, code(RAISES_AGAIN, ballot, node));
     }
-    const free = this.#votes(state, node) && at_(state, this.#node(node) + OWNER) === 0;
-    if (phase === WON && at_(state, JOINS) > 0 && free) {
+    const free = this.#votes(state, node) && byte(state, this.#node(node) + OWNER) === 0;
+    if (phase === WON && byte(state, JOINS) > 0 && free) {
       const next = this.#begin(state);
       const counter = this.#node(node) + COUNTER;
-      next[JOINS] = at_(next, JOINS) - 1;
+      next[JOINS] = byte(next, JOINS) - 1;
       next[this.#node(node) + OWNER] = ballot + 1;
-      next[counter] = Math.max(at_(next, counter) + 1, at_(next, this.#ballot(ballot) + TOKEN));
+      next[counter] = Math.max(byte(next, counter) + 1, byte(next, this.#ballot(ballot) + TOKEN));
       emit(next, code(JOINS_AGAIN, ballot, node));
     }
   }
 
   #nodeSteps(state: Uint8Array, node: number, emit: Emit): void {
     const at = this.#node(node);
-    if (at_(state, at + OWNER) !== 0) {
+    if (byte(state, at + OWNER) !== 0) {
       const next = this.#begin(state);
       next[at + OWNER] = 0;
       emit(next, code(VANISHES, 0, node));
     }
-    if (at_(state, CRASHES) > 0) {
+    if (byte(state, CRASHES) > 0) {
       const next = this.#begin(state);
       this.#crash(next, node);
       emit(next, code(RESTARTED, 0, node));
     }
-    if (at_(state, at + ADMITTED) === 1 || !this.#waitIsOver(state, node)) return;
-    const read = at_(state, at + READ);
+    if (byte(state, at + ADMITTED) === 1 || !this.#waitIsOver(state, node)) return;
+    const read = byte(state, at + READ);
     const needed = this.#options.readmission === "one" ? 1 : this.#quorum;
     if (bits(read) >= needed) {
       const next = this.#begin(state);
-      next[at + COUNTER] = Math.max(at_(next, at + COUNTER), at_(next, at + READ_MAX));
+      next[at + COUNTER] = Math.max(byte(next, at + COUNTER), byte(next, at + READ_MAX));
       next[at + ADMITTED] = 1;
       next.fill(0, at + AWAITED, at + READ_MAX + 1);
       emit(next, code(IS_ADMITTED, 0, node));
@@ -249,7 +249,7 @@ export class TokenModel implements Model {
       if ((read >> other) & 1 || !this.#votes(state, other)) continue;
       const next = this.#begin(state);
       next[at + READ] = read | (1 << other);
-      next[at + READ_MAX] = Math.max(at_(next, at + READ_MAX), at_(next, this.#node(other) + COUNTER));
+      next[at + READ_MAX] = Math.max(byte(next, at + READ_MAX), byte(next, this.#node(other) + COUNTER));
       emit(next, code(IS_READ, node, other));
     }
   }
@@ -257,71 +257,72 @@ export class TokenModel implements Model {
   /** The acquire script. Returns the counter, or 0 for no vote. */
   #carryOutAsk(next: Uint8Array, ballot: number, node: number): number {
     const at = this.#node(node);
-    const owner = at_(next, at + OWNER);
+    const owner = byte(next, at + OWNER);
     if (!this.#reaches(next, ballot, node) || (owner !== 0 && owner !== ballot + 1)) return 0;
     next[at + OWNER] = ballot + 1;
     const proposal = this.#options.proposals[ballot] ?? 0;
-    next[at + COUNTER] = Math.min(MOST_TOKEN, Math.max(at_(next, at + COUNTER) + 1, proposal));
-    return at_(next, at + COUNTER);
+    next[at + COUNTER] = Math.min(MOST_TOKEN, Math.max(byte(next, at + COUNTER) + 1, proposal));
+    return byte(next, at + COUNTER);
   }
 
   /** The raise script. */
   #carryOutRaise(next: Uint8Array, ballot: number, node: number): boolean {
     const at = this.#node(node);
-    const token = at_(next, this.#ballot(ballot) + TOKEN);
-    const below = at_(next, at + COUNTER) < token || this.#options.raise === "careless";
-    if (!this.#reaches(next, ballot, node) || at_(next, at + OWNER) !== ballot + 1 || !below) return false;
-    next[at + COUNTER] = Math.max(at_(next, at + COUNTER), token);
+    const token = byte(next, this.#ballot(ballot) + TOKEN);
+    const below = byte(next, at + COUNTER) < token || this.#options.raise === "careless";
+    if (!this.#reaches(next, ballot, node) || byte(next, at + OWNER) !== ballot + 1 || !below) return false;
+    next[at + COUNTER] = Math.max(byte(next, at + COUNTER), token);
     return true;
   }
 
   /** Whether the node that the message was sent to is still alive, and has a vote. */
   #reaches(state: Uint8Array, ballot: number, node: number): boolean {
     return (
-      at_(state, this.#message(ballot, node) + SENT_TO) === at_(state, this.#node(node) + LIFE) &&
+      byte(state, this.#message(ballot, node) + SENT_TO) === byte(state, this.#node(node) + LIFE) &&
       this.#votes(state, node)
     );
   }
 
   #votes(state: Uint8Array, node: number): boolean {
-    return at_(state, this.#node(node) + ADMITTED) === 1;
+    return byte(state, this.#node(node) + ADMITTED) === 1;
   }
 
   #countVotes(next: Uint8Array, ballot: number): void {
     let token = 0;
     for (let node = 0; node < this.#options.nodes; node++) {
-      token = Math.max(token, at_(next, this.#message(ballot, node) + VOTE));
+      token = Math.max(token, byte(next, this.#message(ballot, node) + VOTE));
     }
     next[this.#ballot(ballot) + PHASE] = RAISING;
     next[this.#ballot(ballot) + TOKEN] = token;
     if (this.#options.raise === "none") return;
     for (let node = 0; node < this.#options.nodes; node++) {
       const at = this.#message(ballot, node);
-      const vote = at_(next, at + VOTE);
+      const vote = byte(next, at + VOTE);
       if (vote > 0 && vote < token) next[at + RAISE] = SENT;
     }
   }
 
   #accepted(state: Uint8Array, ballot: number): number {
-    const token = at_(state, this.#ballot(ballot) + TOKEN);
+    const token = byte(state, this.#ballot(ballot) + TOKEN);
     let accepted = 0;
     for (let node = 0; node < this.#options.nodes; node++) {
       const at = this.#message(ballot, node);
-      const vote = at_(state, at + VOTE);
-      if (vote === token || at_(state, at + ACCEPTED) === 1 || (vote > 0 && this.#options.raise === "none")) accepted++;
+      const vote = byte(state, at + VOTE);
+      if (vote === token || byte(state, at + ACCEPTED) === 1 || (vote > 0 && this.#options.raise === "none"))
+        accepted++;
     }
     return accepted;
   }
 
   #win(next: Uint8Array, ballot: number): string | undefined {
     const at = this.#ballot(ballot);
-    const token = at_(next, at + TOKEN);
-    const floor = at_(next, at + FLOOR);
-    const byte = GRANTED + (token >> 3);
+    const token = byte(next, at + TOKEN);
+    const floor = byte(next, at + FLOOR);
+    const cell = GRANTED + (token >> 3);
     const bit = 1 << (token & 7);
-    const twice = (at_(next, byte) & bit) !== 0;
-    next[byte] = at_(next, byte) | bit;
-    next[HIGHEST] = Math.max(at_(next, HIGHEST), token);
+    const twice = (byte(next, cell) & bit) !== 0;
+    next[cell] = byte(next, cell) | bit;
+    next[HIGHEST] = Math.max(byte(next, HIGHEST), token);
     this.#end(next, ballot, WON);
     if (twice) return `token ${token} was granted twice`;
     if (token <= floor) return `token ${token} was granted after ${floor}`;
@@ -341,8 +342,8 @@ export class TokenModel implements Model {
   #crash(next: Uint8Array, node: number): void {
     const { readmission, forgetful } = this.#options;
     const at = this.#node(node);
-    next[CRASHES] = at_(next, CRASHES) - 1;
-    next[at + LIFE] = at_(next, at + LIFE) + 1;
+    next[CRASHES] = byte(next, CRASHES) - 1;
+    next[at + LIFE] = byte(next, at + LIFE) + 1;
     if (!forgetful) return;
     next[at + OWNER] = 0;
     next[at + COUNTER] = 0;
@@ -350,17 +351,17 @@ export class TokenModel implements Model {
     if (readmission === "at-once") return;
     next[at + ADMITTED] = 0;
     for (let ballot = 0; ballot < this.#options.ballots; ballot++) {
-      const phase = at_(next, this.#ballot(ballot) + PHASE);
-      if (phase === ASKING || phase === RAISING) next[at + AWAITED] = at_(next, at + AWAITED) | (1 << ballot);
+      const phase = byte(next, this.#ballot(ballot) + PHASE);
+      if (phase === ASKING || phase === RAISING) next[at + AWAITED] = byte(next, at + AWAITED) | (1 << ballot);
     }
   }
 
   /** The quarantine is longer than any ballot may take: those that were under way are over when it ends. */
   #waitIsOver(state: Uint8Array, node: number): boolean {
     if (this.#options.readmission === "early") return true;
-    const awaited = at_(state, this.#node(node) + AWAITED);
+    const awaited = byte(state, this.#node(node) + AWAITED);
     for (let ballot = 0; ballot < this.#options.ballots; ballot++) {
-      const phase = at_(state, this.#ballot(ballot) + PHASE);
+      const phase = byte(state, this.#ballot(ballot) + PHASE);
       if ((awaited >> ballot) & 1 && (phase === ASKING || phase === RAISING)) return false;
     }
     return true;
@@ -385,12 +386,12 @@ export class TokenModel implements Model {
     for (let place = 0; place < order.length; place++) {
       const from = this.#node(order[place] as number);
       const to = this.#node(place);
-      for (let offset = 0; offset < this.#block; offset++) sorted[to + offset] = at_(state, from + offset);
-      const read = at_(state, from + READ);
+      for (let offset = 0; offset < this.#block; offset++) sorted[to + offset] = byte(state, from + offset);
+      const read = byte(state, from + READ);
       if (read === 0) continue;
       sorted[to + READ] = 0;
       for (let other = 0; other < order.length; other++) {
-        if ((read >> (order[other] as number)) & 1) sorted[to + READ] = at_(sorted, to + READ) | (1 << other);
+        if ((read >> (order[other] as number)) & 1) sorted[to + READ] = byte(sorted, to + READ) | (1 << other);
       }
     }
     return sorted;
@@ -401,7 +402,7 @@ export class TokenModel implements Model {
     const to = this.#node(right);
     for (let at = 0; at < this.#block; at++) {
       if (at === READ) continue; // it names nodes
-      const difference = at_(state, from + at) - at_(state, to + at);
+      const difference = byte(state, from + at) - byte(state, to + at);
       if (difference !== 0) return difference;
     }
     return 0;
@@ -410,13 +411,13 @@ export class TokenModel implements Model {
   describe(state: Uint8Array): string {
     const nodes = Array.from({ length: this.#options.nodes }, (_, node) => {
       const at = this.#node(node);
-      const owner = at_(state, at + OWNER);
-      const vote = at_(state, at + ADMITTED) === 1 ? "" : " no vote";
-      return `[${owner === 0 ? "free" : `ballot ${owner - 1}`} C=${at_(state, at + COUNTER)}${vote}]`;
+      const owner = byte(state, at + OWNER);
+      const vote = byte(state, at + ADMITTED) === 1 ? "" : " no vote";
+      return `[${owner === 0 ? "free" : `ballot ${owner - 1}`} C=${byte(state, at + COUNTER)}${vote}]`;
     });
     const ballots = Array.from({ length: this.#options.ballots }, (_, ballot) => {
       const at = this.#ballot(ballot);
-      return `${PHASES[at_(state, at + PHASE)]} t=${at_(state, at + TOKEN)}`;
+      return `${PHASES[byte(state, at + PHASE)]} t=${byte(state, at + TOKEN)}`;
     });
     return `${nodes.join(" ")} (${ballots.join(", ")})`;
   }
@@ -424,7 +425,7 @@ export class TokenModel implements Model {
   #count(state: Uint8Array, ballot: number, field: number): number {
     let count = 0;
     for (let node = 0; node < this.#options.nodes; node++) {
-      if (at_(state, this.#message(ballot, node) + field) > 0) count++;
+      if (byte(state, this.#message(ballot, node) + field) > 0) count++;
     }
     return count;
   }
@@ -446,7 +447,7 @@ function code(kind: number | undefined, ballot: number, node: number): number {
   return ((kind as number) << 6) | (ballot << 3) | node;
 }
 
-function at_(state: Uint8Array, index: number): number {
+function byte(state: Uint8Array, index: number): number {
   return state[index] as number;
 }
 
