@@ -12,6 +12,10 @@ export type Result = Header | readonly Row[];
 
 export interface Connection {
   query(options: { sql: string }, callback: (error: Error | null, results: unknown) => void): unknown;
+  execute(
+    options: { sql: string; values: unknown[] },
+    callback: (error: Error | null, results: unknown) => void,
+  ): unknown;
   on(event: "error" | "end", listener: (error?: Error) => void): unknown;
   end(callback: () => void): void;
   destroy(): void;

@@ -1,7 +1,8 @@
 /**
  * SQL from the files in `sql/`, with values put in: what is sent in one packet. A `:word` in a file is a value; it
  * becomes a number, a hexadecimal literal or a plain word, so no value can ever end its literal and become SQL, whatever
- * the server's SQL mode. Text protocol: a prepared statement cannot hold several statements.
+ * the server's SQL mode. Several statements travel as text: a prepared statement holds one. The two of the uncontended way
+ * are prepared, since reading their text would cost the server more than the rest of their work.
  */
 import { readFileSync } from "node:fs";
 
@@ -13,6 +14,13 @@ export interface Packet {
   readonly sql: string;
   /** How many results it brings. */
   readonly statements: number;
+  /** The same as a prepared statement, preferred where the server or a proxy takes one. */
+  readonly prepared?: Prepared;
+}
+
+export interface Prepared {
+  readonly sql: string;
+  readonly values: readonly (number | string | Uint8Array | null)[];
 }
 
 interface Template {
@@ -44,6 +52,7 @@ export type Statement =
   | "close"
   | "commit"
   | "depart"
+  | "disown"
   | "endings"
   | "evict"
   | "evicted"
@@ -57,7 +66,6 @@ export type Statement =
   | "put-down"
   | "renew"
   | "ring"
-  | "stay"
   | "steal"
   | "sweep-endings"
   | "sweep-look"
@@ -103,6 +111,39 @@ export function packet(names: readonly Statement[], values: Values): Packet {
     });
   }
   return { sql, statements };
+}
+
+/** The single statement of a file, with its values beside it. */
+export function preparedPacket(name: Statement, values: Values): Packet {
+  const { parts } = templateOf(name);
+  const given: (number | string | Uint8Array | null)[] = [];
+  for (let index = 1; index < parts.length; index += 2) given.push(parameter(values[parts[index] ?? ""], parts[index]));
+  return {
+    get sql() {
+      return packet([name], values).sql;
+    },
+    statements: 1,
+    prepared: { sql: preparedText(name), values: given },
+  };
+}
+
+const preparedTexts = new Map<Statement, string>();
+
+function preparedText(name: Statement): string {
+  const text =
+    preparedTexts.get(name) ??
+    templateOf(name)
+      .parts.map((part, index) => (index % 2 === 0 ? part : "?"))
+      .join("")
+      .replace(/;$/, "");
+  preparedTexts.set(name, text);
+  return text;
+}
+
+function parameter(value: Value | undefined, name = ""): number | string | Uint8Array | null {
+  if (typeof value === "number" || typeof value === "string" || value === null || value instanceof Uint8Array)
+    return value;
+  throw new TypeError(`the value of :${name} cannot be a parameter`);
 }
 
 /** A packet of plain SQL, without values. */

@@ -14,10 +14,17 @@ export interface Request {
   bell: string | null;
   /** Known to stand in a request row; otherwise it may stand inside the name's row. */
   inRow: boolean;
+  /** It may have a minimum hold. */
+  readonly minHold: boolean;
 }
+
+/** So many names are remembered as contended. */
+const MOST_CONTENDED = 1_000;
 
 export class Requests {
   readonly #requests = new Map<string, Request>();
+  /** Names whose queue others stood in when we last left it: the uncontended way would likely be a wasted round trip. */
+  readonly #contended = new Set<string>();
   readonly #events: StoreEvents;
   readonly #watch: Watch;
 
@@ -30,10 +37,23 @@ export class Requests {
     return this.#requests.get(owner);
   }
 
-  add(owner: string, desk: Desk): Request {
-    const request: Request = { desk, bells: undefined, bell: null, inRow: false };
+  add(owner: string, desk: Desk, minHold: boolean): Request {
+    const request: Request = { desk, bells: undefined, bell: null, inRow: false, minHold };
     this.#requests.set(owner, request);
     return request;
+  }
+
+  isContended(name: string): boolean {
+    return this.#contended.has(name);
+  }
+
+  /** Remembers how we left the queue of `name`. */
+  left(name: string, othersRemain: boolean): void {
+    this.#contended.delete(name);
+    if (!othersRemain) return;
+    this.#contended.add(name);
+    if (this.#contended.size > MOST_CONTENDED)
+      for (const oldest of this.#contended) return void this.#contended.delete(oldest);
   }
 
   /** The request is over and nobody can be waiting for it: its bell may serve another one. */

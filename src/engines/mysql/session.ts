@@ -3,8 +3,8 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Clock } from "../../engine/clock.ts";
 import { EngineUnavailableError } from "../../engine/errors.ts";
 import { beginConnection, type Connection, type ConnectionSettings, type Result } from "./client.ts";
-import { isFatal } from "./failure.ts";
-import { plainPacket, type Packet } from "./packet.ts";
+import { isFatal, maySendAgain } from "./failure.ts";
+import { plainPacket, type Packet, type Prepared } from "./packet.ts";
 
 export interface SessionFactory {
   readonly settings: ConnectionSettings;
@@ -27,6 +27,7 @@ export class Session {
   readonly #connection: Connection;
   #reject: ((error: unknown) => void) | undefined;
   #ended = false;
+  #textOnly = false;
   #onEnd: (() => void) | undefined;
 
   constructor(connection: Connection) {
@@ -48,7 +49,27 @@ export class Session {
    * Sends one packet; the caller waits for its results before it sends the next. Rejects with the driver's error. An
    * `idle` packet (one that may sleep in the server) does not keep the process alive.
    */
-  run(packet: Packet, idle = false): Promise<readonly Result[]> {
+  async run(packet: Packet, idle = false): Promise<readonly Result[]> {
+    const { prepared } = packet;
+    if (prepared === undefined || this.#textOnly)
+      return await this.#send(packet.sql, undefined, packet.statements, idle);
+    try {
+      return await this.#send(prepared.sql, prepared.values, 1, idle);
+    } catch (error) {
+      if (isFatal(error) || this.#ended || maySendAgain(error)) throw error;
+      // No prepared statements here: a proxy without them, or the server has no room for more. As text it may work.
+      const results = await this.#send(packet.sql, undefined, packet.statements, idle);
+      this.#textOnly = true;
+      return results;
+    }
+  }
+
+  #send(
+    sql: string,
+    values: Prepared["values"] | undefined,
+    statements: number,
+    idle: boolean,
+  ): Promise<readonly Result[]> {
     return new Promise((resolve, reject) => {
       if (this.#ended) {
         reject(new EngineUnavailableError("the connection to the MySQL server was lost"));
@@ -56,16 +77,18 @@ export class Session {
       }
       this.#reject = reject;
       if (!idle) this.#connection.stream.ref?.();
-      this.#connection.query({ sql: packet.sql }, (error, results) => {
+      const done = (error: Error | null, results: unknown): void => {
         this.#connection.stream.unref?.();
         this.#reject = undefined;
         if (error === null || error === undefined) {
-          resolve((packet.statements === 1 ? [results] : results) as Result[]);
+          resolve((statements === 1 ? [results] : results) as Result[]);
           return;
         }
         reject(error);
         if (isFatal(error)) this.destroy();
-      });
+      };
+      if (values === undefined) this.#connection.query({ sql }, done);
+      else this.#connection.execute({ sql, values: [...values] }, done);
     });
   }
 

@@ -5,7 +5,7 @@ import { EngineUnavailableError } from "../../engine/errors.ts";
 import { type Result } from "./client.ts";
 import { type Desk } from "./desk.ts";
 import { Office, type OfficeOptions } from "./office.ts";
-import { packet, type Statement, type Values } from "./packet.ts";
+import { packet, preparedPacket, type Statement, type Values } from "./packet.ts";
 import { Requests, withBell, withRing, type Request } from "./requests.ts";
 import { affectedRows, askValues, behind, bytes, entryOf, insertId, micros, rowSets, text, tokenOf } from "./rows.ts";
 import { Sweeper } from "./sweeper.ts";
@@ -59,9 +59,9 @@ export class MysqlStore implements LeaseStore {
 
   async request(ask: Ask): Promise<Answer> {
     const known = this.#requests.get(ask.owner);
-    const request = known ?? this.#requests.add(ask.owner, this.#office.desk());
+    const request = known ?? this.#requests.add(ask.owner, this.#office.desk(), ask.minHoldMs > 0);
     const values = askValues(ask);
-    if (known === undefined && !ask.steal) {
+    if (known === undefined && !ask.steal && !this.#requests.isContended(ask.name)) {
       const token = await this.#take(request, values);
       if (token > 0n) return { state: "held", token, ttlMs: ask.ttlMs };
     }
@@ -72,7 +72,7 @@ export class MysqlStore implements LeaseStore {
   async #take(request: Request, values: Values): Promise<bigint> {
     const results = await this.#office.run(
       request.desk,
-      (bells) => withBell(request, bells, (bell) => packet(["take"], { ...values, bell })),
+      (bells) => withBell(request, bells, (bell) => preparedPacket("take", { ...values, bell })),
       "asking for a lock",
     );
     return insertId(results.at(-1));
@@ -80,9 +80,10 @@ export class MysqlStore implements LeaseStore {
 
   async #queue(request: Request, ask: Ask, values: Values): Promise<Answer> {
     request.inRow = true;
-    const statements: Statement[] = ["begin-new", "unfold", "clear"];
+    const statements: Statement[] = ["begin-new", "clear", "unfold"];
     if (ask.steal) statements.push("steal");
-    statements.push(ask.wait ? "stay" : "admit", "join", "grant", "touch", "close", "answer", "tell", "commit");
+    else if (!ask.wait) statements.push("admit");
+    statements.push("join", "grant", "touch", "close", "answer", "tell", "commit");
     const results = await this.#office.run(
       request.desk,
       (bells) => withBell(request, bells, (bell) => packet(statements, { ...values, bell })),
@@ -183,19 +184,22 @@ export class MysqlStore implements LeaseStore {
     const desk = request?.desk ?? this.#office.desk();
     const values = { name: bytes(name), owner: bytes(owner), keep: keep ? 1 : 0 };
     if (request?.inRow !== true) {
-      const results = await this.#office.run(desk, () => packet(["put-down"], values), "releasing a lock");
+      const results = await this.#office.run(desk, () => preparedPacket("put-down", values), "releasing a lock");
       if (affectedRows(results[0]) > 0) return this.#requests.forget(owner);
     }
     const statements: Statement[] = ["begin", "clear", "depart", "grant", "close", "tell", "commit"];
+    if (keep && request?.minHold !== false) statements.splice(2, 0, "disown");
     const results = await this.#office.run(
       desk,
       (bells) => withRing(request, bells, packet(statements, values), (bell) => packet(["ring"], { bell })),
       "releasing a lock",
     );
-    const [granted = [], [queue] = []] = rowSets(results);
-    this.#requests.spread(granted);
-    if (queue?.["remain"] === 0) this.#requests.forget(owner);
-    else this.#requests.letGo(owner);
+    const [told = []] = rowSets(results);
+    this.#requests.spread(told);
+    const othersRemain = told[0]?.["remain"] !== 0;
+    this.#requests.left(name, othersRemain);
+    if (othersRemain) this.#requests.letGo(owner);
+    else this.#requests.forget(owner);
   }
 
   async inspect(name: string): Promise<Queue> {
@@ -222,7 +226,7 @@ export class MysqlStore implements LeaseStore {
     const statements: Statement[] = ["begin", "clear", "evict", "grant", "close", "tell", "commit", "evicted"];
     const values = { name: bytes(name), token };
     const results = await this.#office.run(this.#office.desk(), () => packet(statements, values), "evicting a holder");
-    const [victims = [], granted = [], , [count] = []] = rowSets(results);
+    const [victims = [], granted = [], [count] = []] = rowSets(results);
     this.#requests.spread(granted);
     this.#requests.check(victims);
     return Number(count?.["evicted"]) > 0;

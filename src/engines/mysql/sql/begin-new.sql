@@ -2,4 +2,3 @@
 -- :name
 START TRANSACTION;
 INSERT INTO holdfast_names (name, last_token) VALUES (:name, 0) ON DUPLICATE KEY UPDATE turn = 1 - turn;
-SET @now = :clock;
