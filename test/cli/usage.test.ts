@@ -32,6 +32,8 @@ test("the defaults of the design", () => {
     name: "nightly",
     command: ["cmd", "-n", "--", "x"],
     shared: false,
+    permits: undefined,
+    also: [],
     waitMs: undefined,
     busyCode: 75,
     ttlMs: 30_000,
