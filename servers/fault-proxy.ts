@@ -15,6 +15,8 @@ export interface Faults {
   readonly cutToClientAfter?: number;
   /** The same for bytes from the client. */
   readonly cutToServerAfter?: number;
+  /** Chunks from the server for which this says true are thrown away; the rest passes. */
+  readonly lose?: (bytes: Buffer) => boolean;
 }
 
 export interface FaultProxy {
@@ -32,8 +34,12 @@ export interface FaultProxy {
 type Settings = Required<Faults>;
 type Direction = "toServer" | "toClient";
 
-export async function startFaultProxy(targetPort: number, targetHost = "127.0.0.1"): Promise<FaultProxy> {
-  const proxy = new TcpFaultProxy(await freePort(), { port: targetPort, host: targetHost });
+export async function startFaultProxy(
+  targetPort: number,
+  targetHost = "127.0.0.1",
+  port?: number,
+): Promise<FaultProxy> {
+  const proxy = new TcpFaultProxy(port ?? (await freePort()), { port: targetPort, host: targetHost });
   await proxy.listen();
   return proxy;
 }
@@ -50,6 +56,7 @@ class TcpFaultProxy implements FaultProxy {
     refuse: false,
     cutToClientAfter: Infinity,
     cutToServerAfter: Infinity,
+    lose: () => false,
   };
 
   constructor(port: number, target: { port: number; host: string }) {
@@ -145,7 +152,7 @@ class Pair {
   #pass(direction: Direction, bytes: Buffer): void {
     const settings = this.#settings();
     const { from, to } = this.#sockets[direction];
-    if (settings[direction] === "drop") return;
+    if (settings[direction] === "drop" || (direction === "toClient" && settings.lose(bytes))) return;
     if (settings[direction] === "stall") {
       from.pause();
       this.#kept[direction].push(bytes);

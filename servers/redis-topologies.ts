@@ -71,6 +71,8 @@ export async function startSentinelRedis({
 export interface RedisCluster {
   /** The masters; the first has the lowest slots. */
   readonly nodes: readonly RedisServer[];
+  /** Resolves when every node says that the Cluster is up: some time after a restart of a node. */
+  serving(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -108,7 +110,13 @@ export async function startRedisCluster(
       const id = await masters[n % 3]?.node.command("CLUSTER", "MYID");
       await node.command("CLUSTER", "REPLICATE", String(id));
     }
-    return { nodes: masters.map(({ node }) => node) };
+    const nodes = masters.map(({ node }) => node);
+    const serving = () =>
+      until("the Cluster serves", async () => {
+        const infos = await Promise.all(nodes.map((node) => node.command("CLUSTER", "INFO")));
+        return infos.every((info) => String(info).includes("cluster_state:ok"));
+      });
+    return { nodes, serving };
   });
 }
 

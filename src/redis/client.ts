@@ -243,16 +243,17 @@ export class RedisClient {
         this.#suspect(connection);
       });
       if (foreground) this.#enter();
-      const answered = () => {
-        if (this.#inFlight.remove(waiting) && foreground) this.#leave();
+      const inTime = (): boolean => {
+        if (!this.#inFlight.remove(waiting)) return false;
+        if (foreground) this.#leave();
+        return true;
       };
       send().then(
         (reply) => {
-          answered();
-          resolve(reply);
+          if (inTime()) resolve(reply);
         },
         (error: unknown) => {
-          answered();
+          if (!inTime()) return;
           const translated = translate(error, this.#options.secrets);
           if (onNoScript !== undefined && isNoScript(translated)) resolve(onNoScript());
           else reject(translated);

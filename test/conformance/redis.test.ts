@@ -1,4 +1,4 @@
 import { registerConformance } from "../../src/testing/node-test.ts";
-import { subjects } from "./subjects/redis.ts";
+import { SINGLE } from "./subjects/redis.ts";
 
-for (const subject of subjects) registerConformance(subject, { concurrency: 2 });
+for (const subject of SINGLE) registerConformance(subject, { concurrency: 2 });

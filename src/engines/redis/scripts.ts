@@ -31,4 +31,13 @@ export function loadScripts({ rememberMs, probe }: ScriptSettings): Scripts {
   };
 }
 
-const read = (name: string): string => readFileSync(new URL(`scripts/${name}.lua`, import.meta.url), "utf8");
+const texts = new Map<string, string>();
+
+function read(name: string): string {
+  let text = texts.get(name);
+  if (text === undefined) {
+    text = readFileSync(new URL(`scripts/${name}.lua`, import.meta.url), "utf8");
+    texts.set(name, text);
+  }
+  return text;
+}

@@ -37,6 +37,8 @@ interface Deployment {
   readonly servers: readonly RedisServer[];
   readonly proxy?: FaultProxy;
   readonly hand: (library: Library) => Promise<UserClient>;
+  /** Resolves when they serve (again). */
+  readonly serving?: () => Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -55,7 +57,8 @@ async function cluster(): Promise<Deployment> {
   const group = await startRedisCluster({ durable: true });
   const ports = group.nodes.map(({ port }) => port);
   const url = `redis+cluster://${ports.map((port) => `127.0.0.1:${port}`).join(",")}`;
-  return { url, servers: group.nodes, hand: (library) => library.cluster(ports), stop: () => group.stop() };
+  const hand = (library: Library) => library.cluster(ports);
+  return { url, servers: group.nodes, hand, serving: () => group.serving(), stop: () => group.stop() };
 }
 
 async function sentinel(): Promise<Deployment> {
@@ -98,7 +101,11 @@ function redisSubject(name: string, start: () => Promise<Deployment>, reach: str
       if (proxy !== undefined) proxy.reset();
       else await Promise.all(servers.map((server) => cut(server)));
     },
-    restartServer: async () => void (await Promise.all(running().servers.map((server) => server.restart()))),
+    restartServer: async () => {
+      const { servers, serving } = running();
+      await Promise.all(servers.map((server) => server.restart()));
+      await serving?.();
+    },
     dropBells: async () => {
       deaf = true;
       return async () => {
@@ -165,11 +172,17 @@ function deafWhile(store: LeaseStore, deaf: () => boolean): LeaseStore {
 
 const [ioredis6, ioredis5, redis6, redis5] = LIBRARIES as [Library, Library, Library, Library];
 
-export const subjects: readonly Subject[] = [
+/** By deployment: each is a file of its own, for the time that it takes. */
+export const SINGLE: readonly Subject[] = [
   redisSubject("redis, one server, by URL through ioredis", single, "ioredis"),
   redisSubject("redis, one server, by URL through redis", single, "redis"),
+];
+export const CLUSTER: readonly Subject[] = [
   redisSubject("redis, a Cluster, over a client of ioredis 6", cluster, ioredis6),
   redisSubject("redis, a Cluster, over a client of redis 5", cluster, redis5),
+];
+export const SENTINEL: readonly Subject[] = [
   redisSubject("redis, Sentinel, over a client of ioredis 5", sentinel, ioredis5),
   redisSubject("redis, Sentinel, over a client of redis 6", sentinel, redis6),
 ];
+export const subjects: readonly Subject[] = [...SINGLE, ...CLUSTER, ...SENTINEL];
