@@ -13,6 +13,9 @@ export interface Ring {
   readonly token: bigint | undefined;
 }
 
+/** A text, which SQLite sorts before every blob: an empty blob is a null on Node 22. */
+export const BEFORE_ALL_NAMES = "";
+
 export type Victim = Pick<Row, "place" | "owner" | "visitor" | "ttlMs">;
 
 interface OwnRequest {
@@ -183,7 +186,7 @@ export class Requests {
     return new Map(rows.map((row) => [row.place, Buffer.from(row.value).toString()]));
   }
 
-  names(after: Uint8Array, from: Uint8Array, below: Uint8Array): Uint8Array[] {
+  names(after: Uint8Array | "", from: Uint8Array | "", below: Uint8Array): Uint8Array[] {
     const rows = this.#statements.get("names").all(after, from, below) as unknown as { name: Uint8Array }[];
     return rows.map((row) => row.name);
   }

@@ -9,9 +9,9 @@ PRAGMA user_version = 1;
 CREATE TABLE counter (
   only_row  INTEGER PRIMARY KEY CHECK (only_row = 1),
   token     INTEGER NOT NULL,   -- the last token given to any name; never goes back
-  swept     BLOB NOT NULL       -- the last name that a sweep has looked at
+  swept     BLOB                -- the last name that a sweep has looked at; null: begin at the first
 ) STRICT;
-INSERT INTO counter VALUES (1, 0, x'');
+INSERT INTO counter VALUES (1, 0, NULL);
 
 -- One row for each connect() of each process.
 CREATE TABLE visitor (

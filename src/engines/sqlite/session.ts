@@ -9,7 +9,7 @@ import { bootId, pidSpace, randomId } from "./machine.ts";
 import { type OwnPresence, PresenceFolder } from "./presence.ts";
 import { Predecessors } from "./predecessors.ts";
 import { type Moment, QueueFronts } from "./queue-front.ts";
-import { Requests, type Ring } from "./requests.ts";
+import { BEFORE_ALL_NAMES, Requests, type Ring } from "./requests.ts";
 import { RightOfWay } from "./right-of-way.ts";
 import { engineError } from "./sqlite-errors.ts";
 import { Statements } from "./statements.ts";
@@ -134,14 +134,13 @@ export class Session {
 
   /** Names that nobody asks for any more must not keep the rows of the dead for ever. */
   #sweepNames(moment: Moment): void {
-    const swept = this.#statements.get("swept").get() as { swept: Uint8Array } | undefined;
-    const rows = this.#statements.get("names-after").all(swept?.swept ?? Buffer.alloc(0), SWEPT_NAMES) as unknown as {
-      name: Uint8Array;
-    }[];
+    const swept = this.#statements.get("swept").get() as { swept: Uint8Array | null } | undefined;
+    const after = swept?.swept ?? BEFORE_ALL_NAMES;
+    const rows = this.#statements.get("names-after").all(after, SWEPT_NAMES) as unknown as { name: Uint8Array }[];
     for (const { name } of rows) this.fronts.settle(name, moment);
     this.#statements.get("prune-sightings").run();
-    const last = rows.length < SWEPT_NAMES ? Buffer.alloc(0) : rows.at(-1)?.name;
-    this.#statements.get("set-swept").run(last ?? Buffer.alloc(0));
+    const last = rows.length < SWEPT_NAMES ? undefined : rows.at(-1)?.name;
+    this.#statements.get("set-swept").run(last ?? null);
   }
 
   /** After a commit. */

@@ -4,6 +4,7 @@ import { EngineUnavailableError, type LossReason } from "../../engine/errors.ts"
 import { type Answer, type Ask, type LeaseStore, type Renewal, type StoreEvents } from "../../engine/lease-store.ts";
 import { heldPrefix, type Wish } from "../../engine/queue.ts";
 import { type Front, type Moment, ROUNDING_MS, type Row } from "./queue-front.ts";
+import { BEFORE_ALL_NAMES } from "./requests.ts";
 import { Session, type StoreOptions } from "./session.ts";
 
 const TRAITS: Traits = {
@@ -195,10 +196,10 @@ export class SqliteStore implements LeaseStore {
   }
 
   async *names(prefix: string): AsyncIterable<string> {
-    const first = Buffer.from(prefix);
+    const first = prefix === "" ? BEFORE_ALL_NAMES : Buffer.from(prefix);
     // No byte of UTF-8 is 0xff.
-    const bound = Buffer.concat([first, Buffer.from([0xff])]);
-    let after: Uint8Array = Buffer.alloc(0);
+    const bound = Buffer.concat([Buffer.from(prefix), Buffer.from([0xff])]);
+    let after: Uint8Array | "" = BEFORE_ALL_NAMES;
     for (;;) {
       const page = (await this.#current()).requests.names(after, first, bound);
       for (const name of page) yield Buffer.from(name).toString();
