@@ -7,6 +7,7 @@ import { type Clock, type Timer } from "../../engine/clock.ts";
 import { EngineUnavailableError } from "../../engine/errors.ts";
 import { newBells, type HeldBells } from "./bells.ts";
 import { type Result } from "./client.ts";
+import { isReadOnly } from "./failure.ts";
 import { type Packet, plainPacket } from "./packet.ts";
 import { type Session } from "./session.ts";
 
@@ -91,6 +92,8 @@ export class Desk {
         job.resolve(results);
       } catch (error) {
         await this.#rollBack();
+        // The server was demoted: a new connection may lead to the one that takes writes now.
+        if (isReadOnly(error)) this.#session?.destroy();
         this.#fail(job, error);
       }
     }
