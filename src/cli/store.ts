@@ -1,5 +1,5 @@
 /** Which store the locks live in, and the connection to it. */
-import { mkdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, isAbsolute, join } from "node:path";
 import { connect, type LockManager } from "../index.ts";
@@ -66,7 +66,34 @@ export function scopeOf(store: Store): string {
  */
 export async function openLocks(store: Store, guardedPid?: number): Promise<LockManager> {
   if (!/^sqlite:/i.test(store.url)) return await connect(store.url);
-  if (store.isDefault) mkdirSync(dirname(store.shown), { recursive: true, mode: 0o700 });
+  if (store.isDefault) makeStateDirectory(dirname(store.shown));
   const { fromUrl } = await import("../engines/sqlite/index.ts");
   return await connect(fromUrl(store.url, { guardedPid }));
+}
+
+/** The users of daemons often have a home that does not exist. */
+function makeStateDirectory(path: string): void {
+  try {
+    makeDirectories(path);
+  } catch (cause) {
+    const problem = `the directory of the default store, ${path}, cannot be made (${codeOf(cause)})`;
+    throw new Failure(EXIT.config, `${problem}: set XDG_STATE_HOME, or say with --url where the locks live`, { cause });
+  }
+}
+
+/** `mkdir -p`. Node's own never returns where the kernel answers ENOENT for a parent that exists, as in /proc. */
+function makeDirectories(path: string): void {
+  try {
+    mkdirSync(path, { mode: 0o700 });
+  } catch (error) {
+    if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) return;
+    const parent = dirname(path);
+    if (codeOf(error) !== "ENOENT" || parent === path || existsSync(parent)) throw error;
+    makeDirectories(parent);
+    makeDirectories(path);
+  }
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : String(error);
 }
