@@ -6,6 +6,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { type Writable } from "node:stream";
+import { systemClock } from "../engine/clock.ts";
 
 const SHELL = "/bin/sh";
 /** A guard that was killed is replaced at once; when that does not help, after pauses that double up to this. */
@@ -35,13 +36,13 @@ export class Guard {
 
   /** Told whenever the lease was renewed: it ends in `remainingMs`. */
   leaseEndsIn(remainingMs: number): void {
-    this.#leaseEndsMs = performance.now() + remainingMs;
+    this.#leaseEndsMs = systemClock.monotonicMs() + remainingMs;
     this.#tell();
   }
 
   /** Whether it has heard nothing from us for so long that it has ended COMMAND. */
   get hasActed(): boolean {
-    return performance.now() >= this.#termAtMs;
+    return systemClock.monotonicMs() >= this.#termAtMs;
   }
 
   /** COMMAND has ended; the guard goes, and what COMMAND left behind in its group is left alone. */
@@ -84,9 +85,9 @@ export class Guard {
     // A guard that does not read (stopped) must not fill our memory. It gets the next line when it reads again.
     if (this.#leaseEndsMs === undefined || !pipe?.writable || pipe.writableNeedDrain) return;
     const { killAfterMs, slackMs } = this.#options;
-    const untilKill = Math.max(0, this.#leaseEndsMs - performance.now() - slackMs);
+    const untilKill = Math.max(0, this.#leaseEndsMs - systemClock.monotonicMs() - slackMs);
     const untilTerm = Math.max(0, untilKill - killAfterMs);
-    this.#termAtMs = performance.now() + untilTerm;
+    this.#termAtMs = systemClock.monotonicMs() + untilTerm;
     pipe.write(`${seconds(untilTerm)} ${seconds(untilKill - untilTerm)}\n`);
   }
 

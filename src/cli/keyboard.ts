@@ -6,6 +6,7 @@
  */
 import { spawn, type ChildProcess } from "node:child_process";
 import { readFileSync } from "node:fs";
+import { systemClock } from "../engine/clock.ts";
 
 const SHELL = "/bin/sh";
 /** How long the listener has to report a signal that we have got. */
@@ -32,8 +33,8 @@ export class Keyboard {
 
   /** Whether a signal that we have just got came from the keyboard. */
   async sent(signal: KeyboardSignal): Promise<boolean> {
-    const until = performance.now() + PATIENCE_MS;
-    while (this.#heard[signal] === 0 && performance.now() < until) {
+    const until = systemClock.monotonicMs() + PATIENCE_MS;
+    while (this.#heard[signal] === 0 && systemClock.monotonicMs() < until) {
       await new Promise((done) => setTimeout(done, 10));
     }
     const fromKeyboard = this.#heard[signal] > 0;

@@ -1,5 +1,6 @@
 /** `holdfast lead`: COMMAND runs while we lead, and again in each further term. */
 import { isatty } from "node:tty";
+import { systemClock } from "../engine/clock.ts";
 import { EngineUnavailableError } from "../engine/errors.ts";
 import { type Arguments } from "./arguments.ts";
 import { EXIT, Failure, QuietExit } from "./exit-codes.ts";
@@ -22,7 +23,7 @@ export async function lead(given: Arguments): Promise<number> {
   const signals = new Signals(foreground);
   let retryMs = FIRST_RETRY_MS;
   for (;;) {
-    const startedMs = performance.now();
+    const startedMs = systemClock.monotonicMs();
     try {
       return await runOnce(prepared, signals);
     } catch (error) {
@@ -30,7 +31,7 @@ export async function lead(given: Arguments): Promise<number> {
       if (!lost && !(error instanceof EngineUnavailableError)) throw error;
       if (!quiet)
         say(`${lost ? "term over" : "no election"} (${error.message}); standing again for ${printable(name)}`);
-      if (performance.now() - startedMs > LONGEST_RETRY_MS) retryMs = FIRST_RETRY_MS;
+      if (systemClock.monotonicMs() - startedMs > LONGEST_RETRY_MS) retryMs = FIRST_RETRY_MS;
     }
     signals.again();
     await pause(retryMs * (0.5 + Math.random() / 2), signals.waiting);

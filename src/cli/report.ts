@@ -5,6 +5,7 @@
  */
 import { closeSync, constants, fstatSync, openSync, writeSync } from "node:fs";
 import { isatty } from "node:tty";
+import { systemClock } from "../engine/clock.ts";
 import { withoutSecrets } from "./secrets.ts";
 
 const STDERR = 2;
@@ -41,8 +42,8 @@ export function say(line: string): void {
 
 /** Writes `holdfast: line`; waits a second for room. For use when nothing is held any more. */
 export async function sayLast(line: string): Promise<void> {
-  const until = performance.now() + LAST_LINE_MS;
-  while (!write(line) && performance.now() < until) await new Promise((done) => setTimeout(done, RETRY_MS));
+  const until = systemClock.monotonicMs() + LAST_LINE_MS;
+  while (!write(line) && systemClock.monotonicMs() < until) await new Promise((done) => setTimeout(done, RETRY_MS));
   if (channel !== undefined && channel !== STDERR) closeSync(channel);
   channel = undefined;
 }

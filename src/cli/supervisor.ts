@@ -1,4 +1,5 @@
 /** COMMAND while it runs: told of the lock's loss, stopped before the lease ends, in no case left behind. */
+import { systemClock } from "../engine/clock.ts";
 import { LockLostError } from "../engine/errors.ts";
 import { type Guard } from "./guard.ts";
 import { type Holding } from "./holding.ts";
@@ -93,7 +94,7 @@ export class Supervisor implements SignalEvents {
 
   #tellGuard(): void {
     const remainingMs = this.#lock.remainingMs();
-    const untilMs = performance.now() + remainingMs;
+    const untilMs = systemClock.monotonicMs() + remainingMs;
     // Only what a renewal has added: the guard counts down by itself.
     if (untilMs < this.#guardKnowsUntilMs + 5) return;
     this.#guardKnowsUntilMs = untilMs;
@@ -103,9 +104,9 @@ export class Supervisor implements SignalEvents {
   #watchMaxHold(): void {
     const { maxHoldMs } = this.#limits;
     if (maxHoldMs === undefined) return;
-    const endsMs = performance.now() + maxHoldMs;
+    const endsMs = systemClock.monotonicMs() + maxHoldMs;
     const look = (): void => {
-      const leftMs = endsMs - performance.now();
+      const leftMs = endsMs - systemClock.monotonicMs();
       if (leftMs > 0) {
         this.#timers.add(setTimeout(look, Math.min(leftMs, LONGEST_TIMER_MS)));
       } else {
@@ -124,20 +125,20 @@ export class Supervisor implements SignalEvents {
 
   async #terminate(): Promise<void> {
     const { members } = this.#launched;
-    const killAtMs = performance.now() + this.#limits.killAfterMs;
+    const killAtMs = systemClock.monotonicMs() + this.#limits.killAfterMs;
     if (this.#graceMs(killAtMs) > 0) {
       members.signal("SIGTERM");
       members.signal("SIGCONT"); // a stopped one acts on TERM only when it goes on
     }
     while (this.#graceMs(killAtMs) > 0 && !members.areGone()) await pause(LOOK_MS);
     members.signal("SIGKILL");
-    const untilMs = performance.now() + AFTER_KILL_MS;
-    while (performance.now() < untilMs && !members.areGone()) await pause(LOOK_MS);
+    const untilMs = systemClock.monotonicMs() + AFTER_KILL_MS;
+    while (systemClock.monotonicMs() < untilMs && !members.areGone()) await pause(LOOK_MS);
   }
 
   /** How long it may still take to stop: until KILL is due, and never past the lease. */
   #graceMs(killAtMs: number): number {
-    const dueMs = killAtMs - performance.now();
+    const dueMs = killAtMs - systemClock.monotonicMs();
     const reason: unknown = this.#lock.signal.reason;
     // Taken away by hand: the lease is over in any case, and somebody wants COMMAND to end, not to be torn apart.
     if (reason instanceof LockLostError && (reason.reason === "evicted" || reason.reason === "stolen")) return dueMs;

@@ -2,7 +2,7 @@
  * The one seam for time, timers and randomness. Nothing else in the library reads a clock, sets a timer or draws a
  * random number, so a test or a simulation can own all three by handing over another `Clock`.
  */
-import { randomFillSync } from "node:crypto";
+import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 
 /** One moment, read from both clocks of this machine. Instants are compared only with instants of the same clock. */
 export interface Instant {
@@ -35,6 +35,24 @@ export interface Clock {
 /** Node's longest timer. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 const RANDOM_POOL_BYTES = 4096;
+
+/**
+ * The kernel's generator, read as a file where it is one: loading node:crypto takes longer than the first lock of a
+ * short program.
+ */
+function fillRandom(bytes: Buffer): Buffer {
+  try {
+    const file = openSync("/dev/urandom", "r");
+    try {
+      if (fstatSync(file).isCharacterDevice() && readSync(file, bytes) === bytes.length) return bytes;
+    } finally {
+      closeSync(file);
+    }
+  } catch {
+    // Windows, or a root directory without devices.
+  }
+  return process.getBuiltinModule("node:crypto").randomFillSync(bytes);
+}
 
 class SystemClock implements Clock {
   readonly #pool = Buffer.allocUnsafe(RANDOM_POOL_BYTES);
@@ -77,10 +95,10 @@ class SystemClock implements Clock {
   }
 
   randomBytes(size: number): Uint8Array {
-    if (size > RANDOM_POOL_BYTES) return randomFillSync(Buffer.allocUnsafe(size));
+    if (size > RANDOM_POOL_BYTES) return fillRandom(Buffer.allocUnsafe(size));
     // One call to the crypto generator serves many owners: drawing 16 bytes at a time costs more than a lock.
     if (this.#poolUsed + size > RANDOM_POOL_BYTES) {
-      randomFillSync(this.#pool);
+      fillRandom(this.#pool);
       this.#poolUsed = 0;
     }
     const from = this.#poolUsed;
