@@ -19,7 +19,10 @@ const HAS_USING = Number(process.versions.node.split(".")[0]) >= 24;
 const examples = allExamples();
 mkdirSync(join(ROOT, ".examples"), { recursive: true });
 const directory = mkdtempSync(join(ROOT, ".examples", "run-"));
-const fileOf = (example: Example): string => join(directory, `${example.where.replaceAll(/[^a-z0-9]+/gi, "-")}.ts`);
+const fileOf = ({ where, language }: Example): string =>
+  join(directory, `${where.replaceAll(/[^a-z0-9]+/gi, "-")}.${language}`);
+/** Stands for the installed command. */
+const COMMAND = `#!/bin/sh\nexec '${process.execPath}' '${join(ROOT, "src/cli/main.ts")}' "$@"\n`;
 
 let stops: (() => Promise<void>)[] = [];
 let servers: Record<string, string> = {};
@@ -38,7 +41,11 @@ before(async () => {
   const started = await Promise.all([startRedis(), startMariadb(), startPostgres(), startZooKeeper()]);
   stops = started.map((server) => () => server.stop());
   servers = addresses(...started);
-  for (const example of examples) writeFileSync(fileOf(example), asProgram(example.code, servers));
+  for (const example of examples) {
+    const text = example.language === "ts" ? asProgram(example.code, servers) : example.code;
+    writeFileSync(fileOf(example), text, { mode: 0o700 });
+  }
+  writeFileSync(join(directory, "holdfast"), COMMAND, { mode: 0o700 });
 });
 
 after(async () => {
@@ -51,7 +58,7 @@ test("there are examples", () => {
 });
 
 test("every example compiles, strictly", () => {
-  const compiled = examples.filter((each) => each.treatment !== "text only");
+  const compiled = examples.filter((each) => each.language === "ts" && each.treatment !== "text only");
   const config = {
     extends: join(ROOT, "tsconfig.json"),
     compilerOptions: { noUnusedLocals: false, noUnusedParameters: false, rewriteRelativeImportExtensions: false },
@@ -76,7 +83,10 @@ void describe("every example runs to its end", { concurrency: 2 }, () => {
         return;
       }
       const cwd = mkdtempSync(join(directory, "cwd-"));
-      const run = execute(process.execPath, [fileOf(example)], { cwd, timeout: LONGEST_RUN_MS, killSignal: "SIGKILL" });
+      const file = fileOf(example);
+      const [command, args] = example.language === "ts" ? [process.execPath, [file]] : [file, []];
+      const env = { ...process.env, PATH: `${directory}:${process.env["PATH"]}`, XDG_STATE_HOME: cwd };
+      const run = execute(command, args, { cwd, env, timeout: LONGEST_RUN_MS, killSignal: "SIGKILL" });
       const outcome = await run.catch((error: Error & { stderr?: string; stdout?: string }) => error);
       const failed = outcome instanceof Error;
       assert.ok(!failed, failed ? `${outcome.message}\n${outcome.stdout ?? ""}${outcome.stderr ?? ""}` : "");

@@ -1,5 +1,6 @@
 /**
- * The examples of the documentation: every ```ts block of README.md and docs/, as a program of its own.
+ * The examples of the documentation: every ```ts block of README.md and docs/, as a program of its own, and every ```sh block
+ * that begins with `#!`, as a script.
  *
  * A block that cannot be run says why in a comment just above it: `<!-- example: types only: REASON -->` (compiled, not
  * run) or `<!-- example: text only: REASON -->` (an excerpt).
@@ -14,6 +15,7 @@ export type Treatment = "run" | "types only" | "text only";
 export interface Example {
   /** `docs/guide/mutex.md:12` */
   readonly where: string;
+  readonly language: "ts" | "sh";
   readonly code: string;
   readonly treatment: Treatment;
   readonly reason: string;
@@ -26,13 +28,14 @@ export function examplesOf(document: string): Example[] {
   const lines = readFileSync(join(ROOT, document), "utf8").split("\n");
   const examples: Example[] = [];
   for (let at = 0; at < lines.length; at++) {
-    if (!/^```(ts|typescript)\b/.test(lines[at] ?? "")) continue;
+    const language = /^```(ts|sh)$/.exec(lines[at] ?? "")?.[1] as Example["language"] | undefined;
+    if (language === undefined || (language === "sh" && !lines[at + 1]?.startsWith("#!"))) continue;
     const end = lines.indexOf("```", at);
     if (end < 0) throw new Error(`${document}:${at + 1}: the block has no end`);
     const before = lines.slice(0, at).findLast((line) => line.trim() !== "") ?? "";
     const [, treatment = "run", reason = ""] = MARK.exec(before) ?? [];
     const code = lines.slice(at + 1, end).join("\n");
-    examples.push({ where: `${document}:${at + 1}`, code, treatment: treatment as Treatment, reason });
+    examples.push({ where: `${document}:${at + 1}`, language, code, treatment: treatment as Treatment, reason });
     at = end;
   }
   return examples;
