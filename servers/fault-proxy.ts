@@ -34,12 +34,18 @@ export interface FaultProxy {
 type Settings = Required<Faults>;
 type Direction = "toServer" | "toClient";
 
+/** What becomes of the bytes that come from the server; one per connection. */
+export type Filter = (bytes: Buffer) => Buffer;
+
+/** `newFilter` is called for each connection. */
 export async function startFaultProxy(
   targetPort: number,
   targetHost = "127.0.0.1",
   port?: number,
+  newFilter?: () => Filter,
 ): Promise<FaultProxy> {
-  const proxy = new TcpFaultProxy(port ?? (await freePort()), { port: targetPort, host: targetHost });
+  const target = { port: targetPort, host: targetHost };
+  const proxy = new TcpFaultProxy(port ?? (await freePort()), target, newFilter);
   await proxy.listen();
   return proxy;
 }
@@ -47,6 +53,7 @@ export async function startFaultProxy(
 class TcpFaultProxy implements FaultProxy {
   readonly port: number;
   readonly #target: { port: number; host: string };
+  readonly #newFilter: (() => Filter) | undefined;
   readonly #server: Server;
   readonly #pairs = new Set<Pair>();
   #settings: Settings = {
@@ -59,9 +66,10 @@ class TcpFaultProxy implements FaultProxy {
     lose: () => false,
   };
 
-  constructor(port: number, target: { port: number; host: string }) {
+  constructor(port: number, target: { port: number; host: string }, newFilter: (() => Filter) | undefined) {
     this.port = port;
     this.#target = target;
+    this.#newFilter = newFilter;
     this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (client) => this.#accept(client));
   }
 
@@ -98,11 +106,8 @@ class TcpFaultProxy implements FaultProxy {
       client.resetAndDestroy();
       return;
     }
-    const pair = new Pair(
-      client,
-      connect({ ...this.#target, allowHalfOpen: true, noDelay: true }),
-      () => this.#settings,
-    );
+    const server = connect({ ...this.#target, allowHalfOpen: true, noDelay: true });
+    const pair = new Pair(client, server, () => this.#settings, this.#newFilter?.());
     this.#pairs.add(pair);
     pair.onEnd(() => this.#pairs.delete(pair));
   }
@@ -115,12 +120,12 @@ class Pair {
   readonly #passed: Record<Direction, number> = { toServer: 0, toClient: 0 };
   #ended: (() => void) | undefined;
 
-  constructor(client: Socket, server: Socket, settings: () => Settings) {
+  constructor(client: Socket, server: Socket, settings: () => Settings, filter: Filter = (bytes) => bytes) {
     this.#settings = settings;
     this.#sockets = { toServer: { from: client, to: server }, toClient: { from: server, to: client } };
     for (const direction of ["toServer", "toClient"] as const) {
       const { from, to } = this.#sockets[direction];
-      from.on("data", (bytes: Buffer) => this.#pass(direction, bytes));
+      from.on("data", (bytes: Buffer) => this.#pass(direction, direction === "toClient" ? filter(bytes) : bytes));
       from.on("error", () => this.reset());
       // A dropped direction swallows the end as well: the other side sees a connection that is half open.
       from.on("end", () => this.#settings()[direction] === "pass" && to.end());

@@ -19,6 +19,7 @@ const LOADERS: Record<string, () => Promise<EngineFactory>> = {
   "rediss+sentinel": redis,
   "redis+cluster": redis,
   "rediss+cluster": redis,
+  zookeeper: async () => (await import("./zookeeper/index.ts")).fromUrl,
 };
 
 /** The URL schemes that `connect` knows. */

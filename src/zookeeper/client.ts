@@ -69,8 +69,8 @@ const LONGEST_TTL_MS = 2 ** 40 - 1;
  * A session with a ZooKeeper ensemble.
  *
  * Requests are pipelined: those made in one turn of the event loop go out in one write, and each costs one round trip.
- * They are applied and answered in the order in which they were made. While the connection is lost, new requests wait for the
- * next one, until the local session deadline has passed; after it they fail at once until a server answers again.
+ * They are applied and answered in the order in which they were made. While the connection is lost, requests wait for the next
+ * one, for as long as a session can be trusted without an answer (its time-out, less a margin); then they fail.
  *
  * Every method rejects with `ZooKeeperError` (see its `code`): with `ConnectionLossError` when the connection was lost before
  * the answer, with `SessionExpiredError` when the session is over, with code "CLOSED" after `close()`.

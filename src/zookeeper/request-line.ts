@@ -17,6 +17,7 @@ const SLACK = 1024;
 interface Entry {
   readonly operation: Operation<unknown>;
   readonly bytes: Buffer;
+  readonly addedMs: number;
   xid: number;
   sends: number;
   sentAt: Instant | undefined;
@@ -67,8 +68,11 @@ export class RequestLine {
     return this.#sent === 0 ? undefined : this.#entries[this.#head]?.sentAt;
   }
 
-  /** Adds a request at the end. Rejects at once when it is too large, there are too many, or `signal` has aborted. */
-  add<T>(operation: Operation<T>, signal?: AbortSignal): Promise<T> {
+  /**
+   * Adds a request at the end. Rejects at once when it is too large, there are too many, or `signal` has aborted.
+   * `nowMs`: for `failWaiting`.
+   */
+  add<T>(operation: Operation<T>, nowMs: number, signal?: AbortSignal): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       signal?.throwIfAborted();
       const bytes = requestPacket(operation.opCode, 0, (writer) => operation.encode(writer));
@@ -76,6 +80,7 @@ export class RequestLine {
       const entry: Entry = {
         operation,
         bytes,
+        addedMs: nowMs,
         xid: 0,
         sends: 0,
         sentAt: undefined,
@@ -151,11 +156,14 @@ export class RequestLine {
     this.#sent = 0;
   }
 
-  /** Fails everything that has not been sent as not applied: no server could be reached for too long. */
-  failWaiting(cause: Error): void {
-    const waiting = this.#entries.splice(this.#head + this.#sent);
-    for (const entry of waiting) {
-      if (entry === undefined) continue;
+  /** Fails what has waited since `sinceMs` or before without being sent: no server could be reached for too long. */
+  failWaiting(sinceMs: number, cause: Error): void {
+    for (const entry of this.#entries.splice(this.#head + this.#sent)) {
+      if (entry?.promise === undefined) continue;
+      if (entry.addedMs > sinceMs) {
+        this.#entries.push(entry);
+        continue;
+      }
       const path = this.#show(entry.operation.path);
       this.#fail(entry, new ConnectionLossError(this.#label(entry), "not-applied", { cause, path }));
     }

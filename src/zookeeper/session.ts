@@ -2,7 +2,7 @@
  * A session: it outlives connections. Goes from server to server, attaches again with its password, sets its watches again,
  * and knows how long it may trust that the servers still count it as alive.
  */
-import { type Clock, type Instant, sleep, type Timer } from "../engine/clock.ts";
+import { type Clock, instant, type Instant, sleep, type Timer } from "../engine/clock.ts";
 import { Connection } from "./connection.ts";
 import { type Credential, Credentials } from "./credentials.ts";
 import { SessionExpiredError, ZooKeeperError } from "./errors.ts";
@@ -12,7 +12,6 @@ import { type ConnectResponse, NO_PASSWORD } from "./records.ts";
 import { RequestLine } from "./request-line.ts";
 import { type TlsOptions } from "./socket.ts";
 import { type SessionTiming, sessionTiming } from "./timing.ts";
-import { Trust } from "./trust.ts";
 import { Watches } from "./watches.ts";
 
 /**
@@ -49,6 +48,8 @@ export interface SessionOptions {
 const FIRST_DELAY_MS = 20;
 const LONGEST_DELAY_MS = 1_000;
 const CLOSE_WITHIN_MS = 2_000;
+/** How often it is looked whether a request has waited too long for a connection, as a share of what is too long. */
+const WAIT_STEPS = 10;
 
 export class Session {
   readonly watches: Watches;
@@ -56,7 +57,6 @@ export class Session {
   readonly #ring: HostRing;
   readonly #line: RequestLine;
   readonly #credentials: Credentials;
-  readonly #trust: Trust;
   readonly #listeners = new Set<(state: SessionState) => void>();
   readonly #over = new AbortController();
   #state: SessionState = "connecting";
@@ -65,9 +65,13 @@ export class Session {
   #timeoutMs: number;
   #timing: SessionTiming;
   #lastZxid = 0n;
+  /** The instant before the newest answered packet was sent. */
+  #confirmedAt: Instant;
   #connection: Connection | undefined;
   #lastFailure: Error = new ZooKeeperError("CONNECTION_LOSS", "no server has been tried yet");
   #closing: Promise<void> | undefined;
+  /** Runs while requests wait for a connection. */
+  #waiting: Timer | undefined;
   #keepsAlive = true;
   #alive: Timer | undefined;
 
@@ -75,7 +79,7 @@ export class Session {
     this.#options = options;
     this.#ring = new HostRing(options.hosts, options.clock);
     this.#credentials = new Credentials(options.auth);
-    this.#trust = new Trust(options.clock, () => this.#line.failWaiting(this.#lastFailure));
+    this.#confirmedAt = instant(options.clock);
     this.#line = new RequestLine({ ...options, onIdle: () => this.#updateAlive() });
     this.watches = new Watches(options.showPath);
     this.#identity = options.identity ?? { id: 0n, password: NO_PASSWORD };
@@ -103,16 +107,21 @@ export class Session {
 
   /** When the newest answered packet was sent. */
   get confirmedAt(): Instant {
-    return this.#trust.confirmedAt;
+    return this.#confirmedAt;
   }
 
   get hasCredentials(): boolean {
     return this.#credentials.size > 0;
   }
 
-  /** What is left until the local session deadline, in ms; 0 or less when it has passed. */
+  /**
+   * What is left until the local session deadline, in ms; 0 or less when it has passed. Elapsed time is the larger of what
+   * the two clocks say: a suspended machine stops the monotonic one.
+   */
   remainingMs(): number {
-    return this.#trust.remainingMs();
+    const { monoMs, wallMs } = this.#confirmedAt;
+    const { clock } = this.#options;
+    return this.#timing.trustMs - Math.max(clock.monotonicMs() - monoMs, clock.wallMs() - wallMs);
   }
 
   /** Returns what takes the listener away. */
@@ -148,10 +157,9 @@ export class Session {
 
   submit<T>(operation: Operation<T>, signal?: AbortSignal): Promise<T> {
     if (this.#endedBy !== undefined) return Promise.reject(this.#endedBy);
-    const answer = this.#line.add(operation, signal);
-    // Nobody answers any more: better to say so at once than to let requests pile up.
-    if (this.#trust.lapsed && this.#connection?.attached !== true) this.#line.failWaiting(this.#lastFailure);
-    else this.#connection?.flushSoon();
+    const answer = this.#line.add(operation, this.#options.clock.monotonicMs(), signal);
+    if (this.#connection?.attached === true) this.#connection.flushSoon();
+    else this.#limitWaiting();
     this.#updateAlive();
     return answer;
   }
@@ -222,7 +230,7 @@ export class Session {
           onAnswer: (sentAt, zxid) => {
             answered = true;
             if (zxid > 0n) this.#lastZxid = zxid;
-            this.#trust.confirm(sentAt);
+            this.#confirm(sentAt);
           },
           onEvent: (event) => this.watches.deliver(event),
           onAuth: (errorCode) => {
@@ -255,7 +263,7 @@ export class Session {
     this.#identity = { id: response.sessionId, password: response.password };
     this.#timeoutMs = response.timeoutMs;
     this.#timing = sessionTiming(response.timeoutMs, this.#options.leaderLagMs, this.#ring.size);
-    this.#trust.confirm(sentAt, this.#timing.trustMs);
+    this.#confirm(sentAt);
     const first = [...this.#credentials.packets(), ...this.watches.resetPackets(this.#lastZxid)];
     const before = this.#state;
     this.#setState("connected");
@@ -270,14 +278,31 @@ export class Session {
     if (this.#endedBy !== undefined) return;
     if (this.#closing !== undefined) this.#end("closed", closedError());
     else if (this.#state === "connected") this.#setState("suspended");
-    if (this.#trust.lapsed) this.#line.failWaiting(cause);
+    this.#limitWaiting();
+  }
+
+  #confirm(sentAt: Instant): void {
+    if (sentAt.monoMs > this.#confirmedAt.monoMs) this.#confirmedAt = sentAt;
+  }
+
+  /** While there is no connection, a request waits for one as long as the session may be trusted, and then fails. */
+  #limitWaiting(): void {
+    if (this.#waiting !== undefined || this.#line.waiting === 0 || this.#endedBy !== undefined) return;
+    const { clock } = this.#options;
+    const longestMs = this.#timing.trustMs;
+    this.#waiting = clock.after(longestMs / WAIT_STEPS, () => {
+      this.#waiting = undefined;
+      if (this.#connection?.attached === true) return;
+      this.#line.failWaiting(clock.monotonicMs() - longestMs, this.#lastFailure);
+      this.#limitWaiting();
+    });
   }
 
   #end(state: "expired" | "closed", error: ZooKeeperError): void {
     if (this.#endedBy !== undefined) return;
     this.#endedBy = error;
     this.#over.abort();
-    this.#trust.stop();
+    this.#waiting?.cancel();
     this.#connection?.destroy(error);
     this.#line.failAll(error);
     this.#credentials.failAll(error);

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ConnectionLossError, ProtocolError, ZooKeeperError } from "../../src/zookeeper/errors.ts";
 import { JuteReader, JuteWriter } from "../../src/zookeeper/jute.ts";
-import { exists, remove, setData, sync } from "../../src/zookeeper/operations.ts";
+import { exists, type Operation, remove, setData, sync } from "../../src/zookeeper/operations.ts";
 import { RequestLine } from "../../src/zookeeper/request-line.ts";
 
 const at = { monoMs: 0, wallMs: 0 };
@@ -34,13 +34,17 @@ function xids(bytes: Buffer | undefined): number[] {
   return found;
 }
 
+/** Everything is added at the time 0. */
+const add = <T>(line: RequestLine, operation: Operation<T>, signal?: AbortSignal): Promise<T> =>
+  line.add(operation, 0, signal);
+
 const answer = (line: RequestLine, xid: number, errorCode = 0, body: Buffer = Buffer.alloc(0)): unknown =>
   line.answer({ xid, zxid: 1n, errorCode }, new JuteReader(body));
 
 test("requests are numbered as they are sent, and answered in that order", async () => {
   const { line, idle } = newLine();
-  const first = line.add(sync("/a"));
-  const second = line.add(remove("/chroot/b", -1));
+  const first = add(line, sync("/a"));
+  const second = add(line, remove("/chroot/b", -1));
   assert.deepEqual(xids(line.takeBytes(at)), [1, 2]);
   assert.equal(line.takeBytes(at), undefined);
   assert.throws(() => answer(line, 2), ProtocolError);
@@ -55,7 +59,7 @@ test("requests are numbered as they are sent, and answered in that order", async
 
 test("an error that is a value for the operation", async () => {
   const { line } = newLine();
-  const found = line.add(exists("/a", false));
+  const found = add(line, exists("/a", false));
   line.takeBytes(at);
   answer(line, 1, -101);
   assert.equal(await found, null);
@@ -63,10 +67,10 @@ test("an error that is a value for the operation", async () => {
 
 test("after a lost connection: changes are unknown, reads are sent again, what was not sent stays", async () => {
   const { line } = newLine();
-  const read = line.add(sync("/read"));
-  const change = line.add(setData("/chroot/change", Buffer.from("x"), -1));
+  const read = add(line, sync("/read"));
+  const change = add(line, setData("/chroot/change", Buffer.from("x"), -1));
   line.takeBytes(at);
-  const late = line.add(remove("/late", -1));
+  const late = add(line, remove("/late", -1));
   line.connectionLost(lost);
   await assert.rejects(change, (error) => {
     assert.ok(error instanceof ConnectionLossError);
@@ -84,7 +88,7 @@ test("after a lost connection: changes are unknown, reads are sent again, what w
 
 test("a read is not sent for ever, and a reply that cannot be read is not asked for again", async () => {
   const { line } = newLine();
-  const read = line.add(sync("/a"));
+  const read = add(line, sync("/a"));
   for (let n = 0; n < 3; n++) {
     line.takeBytes(at);
     line.connectionLost(lost);
@@ -94,8 +98,8 @@ test("a read is not sent for ever, and a reply that cannot be read is not asked 
   line.connectionLost(lost);
   await assert.rejects(read, { code: "CONNECTION_LOSS", outcome: "not-applied" });
 
-  const hopeless = line.add(exists("/b", false));
-  const behind = line.add(sync("/c"));
+  const hopeless = add(line, exists("/b", false));
+  const behind = add(line, sync("/c"));
   const [xid = 0] = xids(line.takeBytes(at));
   const short = new JuteWriter().int64(1n).finish();
   let cause: unknown;
@@ -114,9 +118,9 @@ test("abort: not sent, it is withdrawn; sent, its reply still takes its turn", a
   const { line, idle } = newLine();
   const early = new AbortController();
   const late = new AbortController();
-  const withdrawn = line.add(sync("/a"), early.signal);
-  const sent = line.add(sync("/b"), late.signal);
-  const other = line.add(sync("/c"), late.signal);
+  const withdrawn = add(line, sync("/a"), early.signal);
+  const sent = add(line, sync("/b"), late.signal);
+  const other = add(line, sync("/c"), late.signal);
   early.abort(new Error("early"));
   await assert.rejects(withdrawn, /early/);
   assert.deepEqual(xids(line.takeBytes(at)), [1, 2]);
@@ -126,23 +130,25 @@ test("abort: not sent, it is withdrawn; sent, its reply still takes its turn", a
   await assert.rejects(other, /late/);
   assert.equal(idle(), 1);
   answer(line, 2);
-  await assert.rejects(line.add(sync("/d"), late.signal), /late/);
+  await assert.rejects(add(line, sync("/d"), late.signal), /late/);
   assert.equal(line.takeBytes(at), undefined);
 });
 
 test("limits on the size and the number of requests", async () => {
   const { line } = newLine({ maxPacketBytes: 100, maxRequests: 2 });
-  await assert.rejects(line.add(setData("/a", Buffer.alloc(90), -1)), (error) => {
+  await assert.rejects(add(line, setData("/a", Buffer.alloc(90), -1)), (error) => {
     assert.ok(error instanceof ZooKeeperError);
     assert.equal(error.code, "PACKET_TOO_LARGE");
     assert.match(error.message, /setData: the request has 112 bytes, the server takes 100/);
     return true;
   });
-  const waiting = [line.add(sync("/a")), line.add(sync("/b"))];
-  await assert.rejects(line.add(sync("/c")), { code: "TOO_MANY_REQUESTS" });
-  line.failWaiting(lost);
+  const waiting = [add(line, sync("/a")), add(line, sync("/b"))];
+  await assert.rejects(add(line, sync("/c")), { code: "TOO_MANY_REQUESTS" });
+  line.failWaiting(-1, lost);
+  assert.equal(line.waiting, 2);
+  line.failWaiting(0, lost);
   for (const each of waiting) await assert.rejects(each, { outcome: "not-applied" });
-  const last = line.add(sync("/d"));
+  const last = add(line, sync("/d"));
   line.failAll(lost);
   await assert.rejects(last, lost);
 });
@@ -151,7 +157,7 @@ test("thousands of requests in a row keep their order, and the line does not gro
   const { line } = newLine();
   let answered = 0;
   for (let n = 1; n <= 10_000; n++) {
-    void line.add(sync("/a")).then(() => answered++);
+    void add(line, sync("/a")).then(() => answered++);
     const [xid = 0] = xids(line.takeBytes(at));
     assert.equal(xid, n);
     if (n % 3 === 0) for (let back = 2; back >= 0; back--) answer(line, n - back);

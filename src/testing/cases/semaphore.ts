@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import type { CaseDefinition } from "../case.ts";
 import { nowMs, pause, stillPending, within } from "../expect.ts";
+import { refusesMinHold } from "./refusals.ts";
 
 export const refusesLimits: NonNullable<CaseDefinition["otherwise"]> = {
   title: "semaphores are not offered: ConfigError at the call",
@@ -103,7 +104,10 @@ export const SEMAPHORE: readonly CaseDefinition[] = [
     id: "semaphore/rate",
     title: "permits with a minimum hold limit the rate, and nobody sleeps much longer than that",
     needs: { traits: ["limits", "minHold"] },
-    otherwise: refusesLimits,
+    otherwise: {
+      title: "semaphores, or minimum holds, are not offered: ConfigError",
+      body: (stage) => (stage.traits.limits ? refusesMinHold : refusesLimits).body(stage),
+    },
     body: async (stage) => {
       const locks = await stage.connect();
       const minHoldMs = 400;

@@ -1,0 +1,185 @@
+/**
+ * Recipe 2: a queue of ephemeral sequential nodes; a waiter watches whom it waits for, and nobody else wakes. One round
+ * trip to lock, one event to hand over.
+ * Source: the lock recipe of Apache ZooKeeper; the waiting rule is queue.ts, the end of the counter generations.ts.
+ */
+import { type RequestSpec } from "../../engine/engine.ts";
+import { newOwner } from "../../engine/name.ts";
+import { watched } from "../../engine/queue.ts";
+import { Attempt, clientData, type Ground } from "./attempt.ts";
+import { hasCode, isUnknown } from "./failure.ts";
+import { SEALED } from "./generations.ts";
+import { type HeldNode } from "./grant.ts";
+import { lockPath } from "./lock-path.ts";
+import { type LockSession } from "./lock-session.ts";
+import { Lookout } from "./lookout.ts";
+import { isValid, nodePrefix, parseNode, queueOf } from "./request-node.ts";
+
+/** Our node, and what stood beside it when it had been created. */
+interface Entry {
+  /** The container. */
+  readonly parent: string;
+  readonly path: string;
+  readonly czxid: bigint;
+  readonly children: readonly string[];
+}
+
+export class QueueRequest extends Attempt {
+  readonly #owner: string;
+  readonly #prefix: string;
+  readonly #data: string;
+  readonly #lookout: Lookout;
+  /** What we have created, or may have. */
+  readonly #entries = new Set<string>();
+  readonly #uncertain = new Set<string>();
+
+  constructor(ground: Ground, session: LockSession, spec: RequestSpec) {
+    super(ground, session, spec);
+    this.#owner = newOwner(ground.clock);
+    this.#prefix = nodePrefix(this.#owner, spec);
+    this.#data = clientData(spec);
+    this.#lookout = new Lookout(session, ground.clock, ground.alarms);
+  }
+
+  protected override async run(): Promise<HeldNode | null | "again"> {
+    const { name } = this.spec;
+    const { generations, root } = this.ground;
+    let generation = generations.of(name);
+    const used: string[] = [];
+    let entry = await this.#enter(lockPath(root, name, generation));
+    while (!isValid(sequenceOf(entry))) {
+      await this.#seal(entry);
+      used.push(entry.parent);
+      entry = await this.#enter(lockPath(root, name, ++generation));
+    }
+    let end: "front" | "busy" | "gone" = "front";
+    for (const parent of used) if (end === "front") end = await this.#drained(parent, entry);
+    if (end === "front") {
+      generations.drained(name, generation);
+      end = await this.#reachFront(entry);
+    }
+    this.#lookout.stop();
+    if (end === "gone") return "again";
+    const { path, czxid } = entry;
+    if (end === "front") return { lockName: name, path, czxid, remove: () => this.session.zk.delete(path) };
+    await this.session.remove(path);
+    return null;
+  }
+
+  protected override wake(): void {
+    this.#lookout.wake();
+  }
+
+  protected override leave(): void {
+    this.#lookout.stop();
+    for (const path of this.#entries) void this.session.remove(path);
+    for (const parent of this.#uncertain) void this.session.removal(() => this.#removeOwn(parent));
+  }
+
+  /** Creates our node and lists its neighbours, in one write. */
+  async #enter(parent: string): Promise<Entry> {
+    const { zk } = this.session;
+    const entry = await this.inContainer(parent, async () => {
+      const options = { mode: "ephemeral-sequential", acl: this.ground.acl } as const;
+      const creating = zk.create(`${parent}/${this.#prefix}`, this.#data, options);
+      const listing = zk.getChildren(parent);
+      listing.catch(() => {}); // what is wrong with it is wrong with the other
+      const { path, stat } = await creating;
+      this.#entries.add(path);
+      const { children } = await listing;
+      return { parent, path, czxid: stat.czxid, children };
+    }).catch((error: unknown) => this.#lostReply(parent, error));
+    this.throwIfAbandoned();
+    return entry;
+  }
+
+  /** After a lost reply: our node, known by its owner; otherwise it has not been created, and is now. */
+  async #lostReply(parent: string, error: unknown): Promise<Entry> {
+    if (!isUnknown(error)) throw error;
+    this.#uncertain.add(parent);
+    const { zk } = this.session;
+    // The next connection's reads come behind everything that the lost one's requests have done.
+    const { children } = await zk.getChildren(parent);
+    const [own] = await this.#own(parent, children);
+    this.#uncertain.delete(parent);
+    return own === undefined ? await this.#enter(parent) : { parent, ...own, children };
+  }
+
+  /** Our nodes among `children`: they have our owner and belong to this session. */
+  async #own(parent: string, children: readonly string[]): Promise<{ path: string; czxid: bigint }[]> {
+    const { zk } = this.session;
+    const own: { path: string; czxid: bigint }[] = [];
+    for (const child of children) {
+      if (parseNode(child)?.owner !== this.#owner) continue;
+      const path = `${parent}/${child}`;
+      const stat = await zk.exists(path);
+      if (stat?.ephemeralOwner !== zk.session.id) continue;
+      this.#entries.add(path);
+      own.push({ path, czxid: stat.czxid });
+    }
+    return own;
+  }
+
+  async #removeOwn(parent: string): Promise<void> {
+    const { children } = await this.session.zk.getChildren(parent);
+    for (const { path } of await this.#own(parent, children)) await this.session.zk.delete(path);
+  }
+
+  /**
+   * The counter of the container has ended. The marker comes before our node goes and before anything is created in the
+   * next generation: so the container stays, and with it its counter.
+   */
+  async #seal({ parent, path }: Entry): Promise<void> {
+    for (let sealed = false; !sealed;) {
+      try {
+        await this.session.zk.create(`${parent}/${SEALED}`, "", { acl: this.ground.acl });
+        sealed = true;
+      } catch (error) {
+        sealed = hasCode(error, "NODE_EXISTS");
+        if (!sealed && !isUnknown(error)) throw error;
+      }
+    }
+    await this.session.remove(path);
+    this.#entries.delete(path);
+    this.throwIfAbandoned();
+  }
+
+  /**
+   * Waits until the sealed generation has no valid request. None can come any more: its counter was past its end when we
+   * created there, before this listing.
+   */
+  async #drained(parent: string, own: Entry): Promise<"front" | "busy"> {
+    for (;;) {
+      const { children } = await this.session.zk.getChildren(parent);
+      const last = queueOf(children).at(-1);
+      if (last === undefined) return "front";
+      if (!this.spec.wait) return "busy";
+      await this.#lookout.change([`${parent}/${last.name}`], own.path);
+      this.throwIfAbandoned();
+    }
+  }
+
+  /** Waits until the rule makes us wait for nobody. */
+  async #reachFront({ parent, path, children: atFirst }: Entry): Promise<"front" | "busy" | "gone"> {
+    const name = path.slice(parent.length + 1);
+    let children = atFirst;
+    for (;;) {
+      const queue = queueOf(children);
+      const index = queue.findIndex((node) => node.name === name);
+      if (index < 0) return "gone";
+      const ahead = watched(queue, index).map((position) => `${parent}/${queue[position]?.name}`);
+      if (ahead.length === 0) return "front";
+      if (!this.spec.wait) return "busy";
+      const gone = await this.#lookout.change(ahead, path);
+      this.throwIfAbandoned();
+      // Nobody comes in between: behind the only one that was ahead there is nothing to look up.
+      if (gone && index === 1) return "front";
+      children = (await this.session.zk.getChildren(parent)).children;
+      this.throwIfAbandoned();
+    }
+  }
+}
+
+function sequenceOf({ parent, path }: Entry): number {
+  return parseNode(path.slice(parent.length + 1))?.sequence ?? -1;
+}
