@@ -54,6 +54,7 @@ export interface AuthOptions {
 const DEFAULT_SESSION_TIMEOUT_MS = 30_000;
 const DEFAULT_MAX_REQUESTS = 100_000;
 const DEFAULT_NUDGE_MS = 75;
+export const LARGEST_LAG_SHARE = 0.9;
 
 export function sessionOptions(servers: string, options: ClientOptions): { session: SessionOptions; chroot: Chroot } {
   const { hosts, chroot: prefix } = parseConnectionString(servers);
@@ -71,7 +72,7 @@ export function sessionOptions(servers: string, options: ClientOptions): { sessi
   const session: SessionOptions = {
     hosts,
     sessionTimeoutMs,
-    leaderLagMs: within("leaderLagMs", options.leaderLagMs, 0, 0, sessionTimeoutMs * 0.9),
+    leaderLagMs: within("leaderLagMs", options.leaderLagMs, 0, 0, sessionTimeoutMs * LARGEST_LAG_SHARE),
     connectWithinMs: within("connectWithinMs", options.connectWithinMs, sessionTimeoutMs, 1, 3_600_000),
     tls: options.tls,
     auth: (options.auth ?? []).map(credential),

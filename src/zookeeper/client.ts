@@ -1,7 +1,13 @@
 /** The client: every operation of a ZooKeeper session as a promise. Knows nothing of locks. */
 import { type Instant } from "../engine/clock.ts";
 import { type Acl, CREATOR_ACL, OPEN_ACL } from "./acl.ts";
-import { type AuthOptions, type ClientOptions, credential, sessionOptions } from "./client-options.ts";
+import {
+  type AuthOptions,
+  type ClientOptions,
+  credential,
+  LARGEST_LAG_SHARE,
+  sessionOptions,
+} from "./client-options.ts";
 import { invalidArgument, NO_NODE } from "./errors.ts";
 import * as operations from "./operations.ts";
 import {
@@ -125,6 +131,14 @@ export class ZooKeeper {
    */
   remainingMs(): number {
     return this.#session.remainingMs();
+  }
+
+  /** Takes another `leaderLagMs` from now on (see the option): for those who ask the servers once they are connected. */
+  setLeaderLag(lagMs: number): void {
+    if (!(lagMs >= 0 && lagMs <= this.sessionTimeoutMs * LARGEST_LAG_SHARE)) {
+      throw invalidArgument(`a leader's lag of ${lagMs} ms leaves nothing of a session of ${this.sessionTimeoutMs} ms`);
+    }
+    this.#session.setLeaderLag(lagMs);
   }
 
   /** Called at every change of `state`. Returns what takes the listener away. */

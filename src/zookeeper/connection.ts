@@ -103,6 +103,14 @@ export class Connection {
     this.#socket.write(bytes);
   }
 
+  /** Other time-outs from now on. */
+  setTiming(timing: SessionTiming): void {
+    if (!this.attached) return;
+    this.#timing = timing;
+    this.#timer.cancel();
+    this.#pulse();
+  }
+
   /** Ends it from our side. */
   destroy(cause: Error): void {
     this.#end(cause);

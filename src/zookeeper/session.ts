@@ -63,6 +63,7 @@ export class Session {
   #endedBy: ZooKeeperError | undefined;
   #identity: SessionIdentity;
   #timeoutMs: number;
+  #leaderLagMs: number;
   #timing: SessionTiming;
   #lastZxid = 0n;
   /** The instant before the newest answered packet was sent. */
@@ -84,7 +85,8 @@ export class Session {
     this.watches = new Watches(options.showPath);
     this.#identity = options.identity ?? { id: 0n, password: NO_PASSWORD };
     this.#timeoutMs = options.sessionTimeoutMs;
-    this.#timing = sessionTiming(this.#timeoutMs, options.leaderLagMs, this.#ring.size);
+    this.#leaderLagMs = options.leaderLagMs;
+    this.#timing = this.#newTiming();
   }
 
   get state(): SessionState {
@@ -178,6 +180,17 @@ export class Session {
     this.watches.deliverMissed(path);
   }
 
+  /** From now on; see `ClientOptions.leaderLagMs`. */
+  setLeaderLag(lagMs: number): void {
+    this.#leaderLagMs = lagMs;
+    this.#timing = this.#newTiming();
+    this.#connection?.setTiming(this.#timing);
+  }
+
+  #newTiming(): SessionTiming {
+    return sessionTiming(this.#timeoutMs, this.#leaderLagMs, this.#ring.size);
+  }
+
   /** Whether an idle session keeps the process alive. A request that waits for its answer always does. */
   keepAlive(keep: boolean): void {
     this.#keepsAlive = keep;
@@ -262,7 +275,7 @@ export class Session {
     if (response.timeoutMs <= 0) return undefined;
     this.#identity = { id: response.sessionId, password: response.password };
     this.#timeoutMs = response.timeoutMs;
-    this.#timing = sessionTiming(response.timeoutMs, this.#options.leaderLagMs, this.#ring.size);
+    this.#timing = this.#newTiming();
     this.#confirm(sentAt);
     const first = [...this.#credentials.packets(), ...this.watches.resetPackets(this.#lastZxid)];
     const before = this.#state;

@@ -92,7 +92,9 @@ async function generationsOf(
   }
 }
 
+/** As of now: a follower first catches up with its leader. In one write. */
 async function childrenOf(zk: ZooKeeper, path: string): Promise<string[]> {
+  zk.sync(path).catch(() => {}); // what is wrong with it is wrong with the other
   try {
     return (await zk.getChildren(path)).children;
   } catch (error) {

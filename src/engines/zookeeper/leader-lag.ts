@@ -1,6 +1,6 @@
 /**
  * How much earlier than its time-out a session may be over although a server still answers its pings. Asked of the
- * servers where their settings allow that.
+ * server that we are connected to, where its settings allow that.
  */
 import { type Clock } from "../../engine/clock.ts";
 import {
@@ -9,22 +9,21 @@ import {
   leaderLagMs,
   parseConnectionString,
   type TlsOptions,
+  type ZooKeeper,
 } from "../../zookeeper/index.ts";
 
 const ASK_MS = 2_000;
 
-/** The first of `servers` that answers decides. 12,000 ms, right for ZooKeeper's default settings, when none tells. */
-export async function askLeaderLag(servers: string, clock: Clock, tls: TlsOptions | undefined): Promise<number> {
-  for (const host of parseConnectionString(servers).hosts) {
-    try {
-      const settings = await ensembleSettings(host, { tls, withinMs: ASK_MS, clock });
-      if (settings.standalone) return 0;
-      if (settings.tickTimeMs !== undefined && settings.syncLimit !== undefined) {
-        return leaderLagMs(settings.tickTimeMs, settings.syncLimit);
-      }
-    } catch {
-      // Another server may answer. If none does, connecting will say so.
-    }
+/** 0 for a standalone server; 12,000 ms, right for ZooKeeper's default settings, when the server does not tell. */
+export async function askLeaderLag(zk: ZooKeeper, clock: Clock, tls: TlsOptions | undefined): Promise<number> {
+  try {
+    const [host] = parseConnectionString(zk.server ?? "").hosts;
+    if (host === undefined) return DEFAULT_LEADER_LAG_MS;
+    const { standalone, tickTimeMs, syncLimit } = await ensembleSettings(host, { tls, withinMs: ASK_MS, clock });
+    if (standalone) return 0;
+    if (tickTimeMs !== undefined && syncLimit !== undefined) return leaderLagMs(tickTimeMs, syncLimit);
+  } catch {
+    // It does not tell, or is gone again.
   }
   return DEFAULT_LEADER_LAG_MS;
 }

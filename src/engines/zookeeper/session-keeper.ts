@@ -63,18 +63,17 @@ export class SessionKeeper {
     const { signal } = this.#closing;
     signal.throwIfAborted();
     try {
-      this.#leaderLagMs ??= await askLeaderLag(servers, clock, tls);
-      const leaderLagMs = this.#leaderLagMs;
-      checkTimeout(sessionTimeoutMs, leaderLagMs, "sessionTimeoutMs is");
-      const options = { sessionTimeoutMs, leaderLagMs, connectWithinMs, auth, tls, clock, signal };
+      const options = { sessionTimeoutMs, connectWithinMs, auth, tls, clock, signal };
       const zk = (await ZooKeeper.connect(servers, options)).unref();
       try {
-        checkTimeout(zk.sessionTimeoutMs, leaderLagMs, "the servers limit sessions to");
+        const leaderLagMs = (this.#leaderLagMs ??= await askLeaderLag(zk, clock, tls));
+        checkTimeout(zk.sessionTimeoutMs, leaderLagMs, sessionTimeoutMs);
+        zk.setLeaderLag(leaderLagMs);
+        this.#latest = new LockSession(zk, leaderLagMs, clock);
       } catch (error) {
         await zk.close();
         throw error;
       }
-      this.#latest = new LockSession(zk, leaderLagMs, clock);
       return this.#latest;
     } catch (error) {
       throw failureOf(error);
@@ -82,8 +81,9 @@ export class SessionKeeper {
   }
 }
 
-function checkTimeout(sessionTimeoutMs: number, leaderLagMs: number, what: string): void {
+function checkTimeout(sessionTimeoutMs: number, leaderLagMs: number, wantedMs: number): void {
   if (sessionTimeoutMs - leaderLagMs >= sessionTimeoutMs * LEAST_SHARE) return;
+  const what = sessionTimeoutMs < wantedMs ? "the servers limit sessions to" : "sessionTimeoutMs is";
   const least = Math.ceil(leaderLagMs / (1 - LEAST_SHARE));
   throw new ConfigError(
     `${what} ${sessionTimeoutMs} ms: too short where a follower may answer for ${leaderLagMs} ms without its leader ` +

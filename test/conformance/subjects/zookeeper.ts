@@ -12,8 +12,11 @@ import { FrameReader } from "../../../src/zookeeper/frames.ts";
 import { ZooKeeper } from "../../../src/zookeeper/index.ts";
 
 /** Sessions end in steps of a tick. */
-const TICK_MS = 300;
+const TICK_MS = 500;
 const SYNC_LIMIT = 5;
+/** By how much a lease is shorter than its session where a follower may be behind its leader. */
+const LAG_MS = (SYNC_LIMIT + 1) * TICK_MS;
+const LEASE_MS = 3_000;
 const LONGEST_SESSION_MS = 120 * TICK_MS;
 
 export function zookeeperTraits(fair: boolean): Traits {
@@ -102,17 +105,17 @@ interface Variant {
   readonly name: string;
   readonly fair: boolean;
   readonly size: number;
-  /** The session time-out of most cases. */
-  readonly sessionMs: number;
 }
 
-function zookeeperSubject({ name, fair, size, sessionMs }: Variant): Subject {
+function zookeeperSubject({ name, fair, size }: Variant): Subject {
   const stand = new Stand(size);
+  const lagMs = size === 1 ? 0 : LAG_MS;
+  const sessionMs = LEASE_MS + lagMs;
   const root = fair ? "/queue" : "/race";
   const engines = new WeakMap<LockManager, ZooKeeperEngine>();
   const open = async (clock: Clock, defaults: LeaseOptions = {}): Promise<LockManager> => {
     // The lease is the session's: who asks for a longer one gets a session of its own length.
-    const wantedMs = typeof defaults.ttlMs === "number" ? defaults.ttlMs : sessionMs;
+    const wantedMs = typeof defaults.ttlMs === "number" ? defaults.ttlMs + lagMs : sessionMs;
     const sessionTimeoutMs = Math.min(Math.max(wantedMs, sessionMs), LONGEST_SESSION_MS);
     const engine = zookeeperEngine({ servers: stand.addresses, root, fair, sessionTimeoutMs, clock });
     const locks = await connect(engine, defaults);
@@ -163,19 +166,16 @@ function zookeeperSubject({ name, fair, size, sessionMs }: Variant): Subject {
       },
       countCommands: () => stand.countPackets(),
     },
-    ttlMs: sessionMs,
-    roundingMs: 2 * TICK_MS,
-    patienceMs: 30_000,
+    ttlMs: LEASE_MS,
+    // A dead holder's session lasts longer than the lease that it could rely on.
+    roundingMs: lagMs + 2 * TICK_MS,
+    patienceMs: 45_000,
   };
 }
 
-const ONE_MS = 3_000;
-/** Longer by what a follower may be behind its leader: 6 ticks. */
-const THREE_MS = 5_000;
-
 export const subjects: readonly Subject[] = [
-  zookeeperSubject({ name: "zookeeper, one node", fair: true, size: 1, sessionMs: ONE_MS }),
-  zookeeperSubject({ name: "zookeeper, fair: false, one node", fair: false, size: 1, sessionMs: ONE_MS }),
-  zookeeperSubject({ name: "zookeeper, ensemble of three", fair: true, size: 3, sessionMs: THREE_MS }),
-  zookeeperSubject({ name: "zookeeper, fair: false, ensemble of three", fair: false, size: 3, sessionMs: THREE_MS }),
+  zookeeperSubject({ name: "zookeeper, one node", fair: true, size: 1 }),
+  zookeeperSubject({ name: "zookeeper, fair: false, one node", fair: false, size: 1 }),
+  zookeeperSubject({ name: "zookeeper, ensemble of three", fair: true, size: 3 }),
+  zookeeperSubject({ name: "zookeeper, fair: false, ensemble of three", fair: false, size: 3 }),
 ];
