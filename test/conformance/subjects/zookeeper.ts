@@ -60,7 +60,8 @@ class Stand {
     const options = { tickTimeMs: TICK_MS, syncLimit: SYNC_LIMIT };
     if (this.#size === 1) this.#single = await startZooKeeper(options);
     else this.#ensemble = await startEnsemble(options, this.#size);
-    for (const { port } of this.servers) this.proxies.push(await startFaultProxy(port, () => this.#withoutBells()));
+    for (const { port } of this.servers)
+      this.proxies.push(await startFaultProxy(port, undefined, undefined, () => this.#withoutBells()));
   }
 
   async stop(): Promise<void> {
