@@ -70,7 +70,7 @@ export async function within<T>(what: string, ms: number, promise: Promise<T>): 
   const late = Symbol("late");
   const outcome = await Promise.race([promise, sleep(ms, late, { ref: false })]);
   assert.ok(outcome !== late, `${what} took longer than ${ms} ms`);
-  return outcome as T;
+  return outcome;
 }
 
 /** Resolves with the reason when the signal aborts. */
