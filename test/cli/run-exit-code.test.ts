@@ -39,6 +39,13 @@ test("64: NAME is already held by an outer run", async () => {
   assert.equal(stdout, "");
 });
 
+test("69: the store cannot be reached", async () => {
+  // Nothing listens on port 1 of this machine.
+  const [code, stderr] = await codeOf(["run", "x", "--url", "redis://127.0.0.1:1", "--", "echo", "never"]);
+  assert.equal(code, 69);
+  assert.match(stderr, /^holdfast: [^\n]+\n$/);
+});
+
 test("78: bad configuration", async () => {
   const [code, stderr] = await codeOf(["run", "x", "--url", "nosuch:thing", "--", "true"]);
   assert.equal(code, 78);
