@@ -2,7 +2,7 @@
 /** The command line: finds the command and loads only what it needs. */
 import { type Arguments, parseArguments, UsageError } from "./arguments.ts";
 import { COMMANDS, commandNamed } from "./commands.ts";
-import { EXIT, exitCodeOf, QuietExit } from "./exit-codes.ts";
+import { EXIT, exitCodeOf, Failure, QuietExit } from "./exit-codes.ts";
 import { nearest } from "./nearest.ts";
 import { sayLast } from "./report.ts";
 
@@ -28,12 +28,20 @@ async function main(words: readonly string[]): Promise<number> {
   const command = commandNamed(name);
   const load = HANDLERS[name];
   if (command === undefined || load === undefined) throw unknownCommand(name, rest);
+  checkNode(process.versions.node);
   const given = parseArguments(command, rest);
   if (given.has("help")) return await (await import("./help.ts")).printHelp(command);
   if (given.has("version")) return await (await import("./help.ts")).printVersion();
   return await (
     await load()
   )(given);
+}
+
+/** npm only warns of an engine that is too old; without this, a missing module would say it less clearly. */
+function checkNode(version: string): void {
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  if (major > 22 || (major === 22 && minor >= 13)) return;
+  throw new Failure(EXIT.config, `needs Node 22.13 or later, this is ${version} (${process.execPath})`);
 }
 
 function unknownCommand(name: string, rest: readonly string[]): UsageError {

@@ -5,7 +5,7 @@ import { type Election, QueueElection } from "./election.ts";
 import { type HeldLock } from "./held-lock.ts";
 import { acquireSet, inByteOrder, type LockSet } from "./lock-set.ts";
 import { type Mutex, type MutexOptions, type RecipeOptions, RecipeMutex } from "./mutex.ts";
-import { type LockInfo, queryEngine, type QueryFilter, type QueryResult } from "./query.ts";
+import { checkFilter, type LockInfo, queryEngine, type QueryFilter, type QueryResult } from "./query.ts";
 import { readWriteLock, type ReadWriteLock } from "./read-write-lock.ts";
 import { Requests } from "./requests.ts";
 import { semaphore, type SemaphoreOptions } from "./semaphore.ts";
@@ -14,6 +14,7 @@ import {
   callbackOf,
   checkLease,
   checkName,
+  checkObject,
   forAttempt,
   forWait,
   type LeaseOptions,
@@ -74,6 +75,9 @@ export interface LockManager extends AsyncDisposable {
 
 export type { LockInfo };
 
+/** The largest integer that databases keep. */
+const HIGHEST_TOKEN = 2n ** 63n - 1n;
+
 class EngineLockManager implements LockManager {
   readonly #requests: Requests;
   #closing: Promise<void> | undefined;
@@ -128,6 +132,7 @@ class EngineLockManager implements LockManager {
   }
 
   async query(filter: QueryFilter = {}): Promise<QueryResult> {
+    checkFilter(filter);
     this.#requests.checkOpen();
     return await this.#requests.keeper.during(queryEngine(this.#requests.engine, filter));
   }
@@ -136,6 +141,8 @@ class EngineLockManager implements LockManager {
     checkName(name);
     if (typeof token !== "bigint") throw new TypeError("a token is a bigint");
     this.#requests.checkOpen();
+    // No engine gives such a token, and not every one can be asked about it.
+    if (token < 1n || token > HIGHEST_TOKEN) return false;
     return await this.#requests.keeper.during(this.#requests.engine.evict(name, token));
   }
 
@@ -161,6 +168,7 @@ class EngineLockManager implements LockManager {
 /** Opens `engine` and puts a lock manager on it. The manager owns the engine from then on. */
 export async function openLockManager(engine: Engine, defaults: LeaseOptions = {}): Promise<LockManager> {
   if (typeof engine?.request !== "function") throw new ConfigError("connect takes a URL or an engine");
+  checkObject(defaults);
   await engine.open();
   try {
     checkLease({}, defaults, engine.traits);

@@ -102,14 +102,21 @@ function checkCombination(given: RequestOptions, mode: LockMode, ifAvailable: bo
   if (given.waitMs !== undefined) throw new NotSupportedError(`waitMs and ${option} exclude each other`);
 }
 
+/** Null stands for no options, as in Web Locks. Throws `TypeError`. */
+export function checkObject(options: unknown): void {
+  if (typeof options !== "object") throw new TypeError(`options must be an object, not ${describe(options)}`);
+}
+
 /** The options of the handle form that waits: others, such as steal, do not slip in. */
 export function forWait(options: AcquireOptions | null): AcquireOptions {
+  checkObject(options);
   const { ttlMs, minHoldMs, maxHoldMs, graceMs, mode, waitMs, signal } = options ?? {};
   return { ttlMs, minHoldMs, maxHoldMs, graceMs, mode, waitMs, signal };
 }
 
 /** The options of the handle form that does not wait. */
 export function forAttempt(options: TryOptions | null): RequestOptions {
+  checkObject(options);
   const { ttlMs, minHoldMs, maxHoldMs, graceMs, mode } = options ?? {};
   return { ttlMs, minHoldMs, maxHoldMs, graceMs, mode, ifAvailable: true };
 }

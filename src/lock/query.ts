@@ -2,6 +2,7 @@
 import { type Engine, type QueueEntry } from "../engine/engine.ts";
 import { ConfigError } from "../engine/errors.ts";
 import { type LockMode } from "../engine/queue.ts";
+import { checkName } from "./options.ts";
 
 export interface LockInfo {
   readonly name: string;
@@ -34,10 +35,18 @@ export interface QueryResult {
 
 const DEFAULT_LIMIT = 10_000;
 
+/** Throws `TypeError` or `ConfigError`. */
+export function checkFilter(filter: QueryFilter): void {
+  if (typeof filter !== "object" || filter === null) throw new TypeError("a filter must be an object");
+  const { name, prefix, limit = DEFAULT_LIMIT } = filter;
+  if (name !== undefined) checkName(name);
+  if (prefix !== undefined && typeof prefix !== "string") throw new TypeError("prefix must be a string");
+  if (!(limit >= 1)) throw new ConfigError("limit must be a number from 1");
+}
+
 /** One `inspect` per name. Cost: one round trip per name and those of the listing. */
 export async function queryEngine(engine: Engine, filter: QueryFilter): Promise<QueryResult> {
   const limit = filter.limit ?? DEFAULT_LIMIT;
-  if (!(limit >= 1)) throw new ConfigError("limit must be a number from 1");
   const result: QueryResult = { held: [], pending: [] };
   let room = limit;
   const names = filter.name === undefined ? engine.names(filter.prefix ?? "") : [filter.name];

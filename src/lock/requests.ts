@@ -8,7 +8,14 @@ import { handleFor, type HeldLock } from "./held-lock.ts";
 import { Hold } from "./hold.ts";
 import { HoldKeeper } from "./hold-keeper.ts";
 import { NestingWatch } from "./nesting.ts";
-import { checkName, checkOptions, type LeaseOptions, type RequestOptions, type Wanted } from "./options.ts";
+import {
+  checkName,
+  checkObject,
+  checkOptions,
+  type LeaseOptions,
+  type RequestOptions,
+  type Wanted,
+} from "./options.ts";
 
 export class Requests {
   readonly engine: Engine;
@@ -47,7 +54,7 @@ export class Requests {
   /** All checks of the arguments, before an aborted signal and before any I/O. */
   check(name: string, options: RequestOptions, defaults: LeaseOptions = this.defaults): Wanted {
     checkName(name);
-    if (typeof options !== "object") throw new TypeError("options must be an object");
+    checkObject(options);
     const wanted = checkOptions(options, defaults, this.engine.traits);
     this.checkOpen();
     return wanted;
