@@ -5,7 +5,7 @@
 import { type Wish } from "../../engine/queue.ts";
 
 /** The server's counter sticks near 2^31, or wraps; suffixes from here on, and negative ones, are never valid. */
-export const FIRST_INVALID_SEQUENCE = 2 ** 31 - 2 ** 16;
+export const FIRST_INVALID_SEQUENCE: number = 2 ** 31 - 2 ** 16;
 
 export interface RequestNode extends Wish {
   /** Of the child, not its path. */
@@ -16,8 +16,8 @@ export interface RequestNode extends Wish {
 }
 
 const OURS = /^([\w-]{22})-(x|r|s([1-9]\d*))-lock-(-?\d+)$/;
-/** What other libraries' locks end in. */
-const OTHERS = /(-?\d{10})$/;
+/** What other libraries' locks end in. A dash in front of ten digits belongs to the name: Curator's end in `lock-0000000012`. */
+const OTHERS = /(\d{10})$/;
 
 export function nodePrefix(owner: string, { mode, limit }: Wish): string {
   const letter = mode === "exclusive" ? "x" : limit === Infinity ? "r" : `s${limit}`;
