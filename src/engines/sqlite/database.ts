@@ -4,7 +4,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { sleep, type Clock } from "../../engine/clock.ts";
 import { ConfigError, EngineUnavailableError } from "../../engine/errors.ts";
-import { fileIdentity } from "./file-identity.ts";
+import { lockFileIdentity } from "./file-identity.ts";
 import { refuseNetworkFileSystem } from "./file-system.ts";
 import { randomId } from "./machine.ts";
 import { engineError, isBusy } from "./sqlite-errors.ts";
@@ -24,8 +24,8 @@ export interface LockFile {
   readonly database: DatabaseSync;
   /** With symbolic links resolved: what lies beside the file lies beside the real one. */
   readonly path: string;
-  /** Which file it is: should another one stand at `path`, this one is nobody's lock file any more. */
-  readonly identity: string | undefined;
+  /** Which files these are: should others stand there, what is written to these is seen by nobody who comes now. */
+  readonly identity: string;
 }
 
 /** Opens the lock file at `path`. Throws `ConfigError` with what to do, or `EngineUnavailableError` when it stays busy. */
@@ -40,7 +40,7 @@ export async function openLockFile(path: string, clock: Clock): Promise<LockFile
     refuseNetworkFileSystem(dirname(path));
     if (leftToSqlite) chmodSync(path, FILE_MODE);
     await whileBusy(clock, () => prepare(database, path));
-    return { database, path, identity: fileIdentity(path) };
+    return { database, path, identity: lockFileIdentity(path) };
   } catch (error) {
     database.close();
     throw isBusy(error)

@@ -6,3 +6,8 @@ export function fileIdentity(path: string): string | undefined {
   const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
   return stat === undefined ? undefined : `${stat.dev}:${stat.ino}`;
 }
+
+/** The same of a lock file in use together with the two files that SQLite keeps beside it as long as somebody has it open. */
+export function lockFileIdentity(path: string): string {
+  return ["", "-wal", "-shm"].map((suffix) => fileIdentity(path + suffix) ?? "none").join(" ");
+}

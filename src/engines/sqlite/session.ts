@@ -4,7 +4,7 @@ import { type StoreEvents } from "../../engine/lease-store.ts";
 import { Bells } from "./bells.ts";
 import { type LockFile, openLockFile } from "./database.ts";
 import { type GuardedGroup } from "./guarded-group.ts";
-import { fileIdentity } from "./file-identity.ts";
+import { lockFileIdentity } from "./file-identity.ts";
 import { bootId, pidSpace, randomId } from "./machine.ts";
 import { type OwnPresence, PresenceFolder } from "./presence.ts";
 import { Predecessors } from "./predecessors.ts";
@@ -122,14 +122,15 @@ export class Session {
   }
 
   /**
-   * Whether the lock file is still the one at its path. Removed or replaced, it is a lock file that nobody else opens.
+   * Whether the lock file and its log are still those at their paths. Removed or replaced, they are files that nobody
+   * else opens.
    * Looks once a second at most.
    */
   isCurrent(): boolean {
     const now = this.#clock.monotonicMs();
     if (now - this.#identifiedAtMs < IDENTIFY_EVERY_MS) return true;
     this.#identifiedAtMs = now;
-    return fileIdentity(this.#file.path) === this.#file.identity;
+    return lockFileIdentity(this.#file.path) === this.#file.identity;
   }
 
   /** Names that nobody asks for any more must not keep the rows of the dead for ever. */

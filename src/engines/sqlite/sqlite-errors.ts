@@ -4,6 +4,7 @@ import { ConfigError, EngineUnavailableError, HoldfastError } from "../../engine
 const BUSY = 5;
 const LOCKED = 6;
 const READONLY = 8;
+const IOERR = 10;
 const CORRUPT = 11;
 const CANTOPEN = 14;
 const PROTOCOL = 15;
@@ -44,6 +45,12 @@ export function engineError(error: unknown, path: string): unknown {
       return new ConfigError(
         `${path} is not a lock file, or it is damaged: choose another path, or stop every program that uses it and ` +
           "remove it together with its -wal and -shm files (all locks in it are then forgotten)",
+        options,
+      );
+    case IOERR:
+      return new EngineUnavailableError(
+        `the lock file ${path} cannot be used: ${messageOf(error)}. If somebody has removed it, or its -wal or -shm ` +
+          "file, while it was in use: stop every program that uses it, then remove what is left of the three",
         options,
       );
     default:

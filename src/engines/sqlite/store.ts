@@ -38,22 +38,24 @@ export class SqliteStore implements LeaseStore {
     await this.#open(events);
   }
 
-  #open(events: StoreEvents): Promise<Session> {
-    this.#opening ??= Session.open(this.#options, events).then(
-      (session) => {
-        this.#session = session;
-        return session;
-      },
-      (error: unknown) => {
-        this.#opening = undefined;
-        throw error;
-      },
-    );
+  #open(events: StoreEvents, closed: Promise<void> = Promise.resolve()): Promise<Session> {
+    this.#opening ??= closed
+      .then(() => Session.open(this.#options, events))
+      .then(
+        (session) => {
+          this.#session = session;
+          return session;
+        },
+        (error: unknown) => {
+          this.#opening = undefined;
+          throw error;
+        },
+      );
     return this.#opening;
   }
 
   /**
-   * The file was removed or replaced under us: what we hold in it excludes nobody any more. We go on with the file that
+   * The file, or its log, was removed or replaced under us: what we hold in it excludes nobody any more. We go on with the file that
    * is there now; renewals find nothing in it, which ends our holds.
    */
   async #reopen(): Promise<Session> {
@@ -61,11 +63,10 @@ export class SqliteStore implements LeaseStore {
     if (events === undefined) throw new EngineUnavailableError("the lock file is not open");
     const stale = this.#session;
     this.#session = undefined;
-    if (stale !== undefined) {
-      this.#opening = undefined;
-      void stale.close();
-    }
-    return await this.#open(events);
+    if (stale === undefined) return await this.#open(events);
+    this.#opening = undefined;
+    // First closed: two connections of one process share what SQLite knows of the log, and the old log is gone.
+    return await this.#open(events, stale.close());
   }
 
   request(ask: Ask): Promise<Answer> {

@@ -375,3 +375,21 @@ test("what those left behind who died before they were registered is swept away"
   await next.close();
   assert.deepEqual(readdirSync(`${path}-presence`), []);
 });
+
+for (const removed of [["-wal"], ["-shm"], ["-wal", "-shm"]]) {
+  test(`${removed.join(" and ")} removed while in use: noticed by the next renewal but one, nobody is held beside another`, async (t) => {
+    const path = join(temporaryFolder(t), "locks.db");
+    const locks = await connect(`sqlite:${path}`, { ttlMs: 3_000 });
+    t.after(() => locks.close());
+    const lock = await locks.acquire("x");
+    for (const suffix of removed) rmSync(path + suffix);
+    const worker = startProcess(t);
+    await sleep(2_500);
+    await worker.connect(path);
+    const theirs = await worker.tryAcquire("x");
+    assert.notEqual(theirs !== null, lock.isHeld(), "exactly one of the two holds it");
+    await lock.release();
+    if (theirs !== null) await worker.release("x");
+    await (await locks.acquire("x", { waitMs: 10_000 })).release();
+  });
+}
