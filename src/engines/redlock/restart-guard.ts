@@ -54,7 +54,7 @@ function begin(views: readonly NodeView[], foreign: readonly number[], terms: Te
   if (terms.bootstrap) return { kind: "bootstrap", nodes: foreign, waitMs: quarantineMs(terms) };
   const why =
     `${foreign.length} of ${views.length} nodes were restarted at once and may have lost locks and counters. ` +
-    "If that is understood, start again with bootstrap: true (or holdfast redlock bootstrap)";
+    "If that is understood, start again with bootstrap: true";
   return { kind: "stuck", why };
 }
 

@@ -22,8 +22,8 @@ async function on<T>(terms: object, body: (deployment: Deployment) => Promise<T>
 
 /** What `acquire` comes to within a second: a lock, or nothing. */
 async function attempt(acquiring: Promise<HeldLock>): Promise<HeldLock | undefined> {
-  return await acquiring.catch((error: { code?: string }) => {
-    assert.ok(error.code === "LOCK_TIMEOUT" || error.code === "ENGINE_UNAVAILABLE", String(error));
+  return await acquiring.catch((error: Error & { code?: string }) => {
+    assert.ok(error.code === "LOCK_TIMEOUT" || error.code === "ENGINE_UNAVAILABLE", error.message);
     return undefined;
   });
 }
