@@ -88,9 +88,9 @@ function ours(servers: Servers, workers: number): Contender {
 }
 
 function peers(servers: Servers, workers: number): Contender[] {
-  return PEERS.map(({ name, make }) =>
-    contender(servers, name, "peer", async (clients) => {
-      const cycle = make(clients, TTL_MS);
+  return PEERS.map((peer) =>
+    contender(servers, peer.name, "peer", async (clients) => {
+      const cycle = peer.make(clients, TTL_MS);
       return { run: (ms) => loop(ms, workers, (worker) => cycle(`peer ${worker}`)), stop: async () => {} };
     }),
   );

@@ -100,13 +100,17 @@ export class RedlockEngine implements Engine {
       missed: () => this.#lines.forEach((line) => line.check()),
     });
     this.#ground = this.#makeGround();
+    // No socket of ours keeps the process alive, and there is no lock manager yet that would.
+    const alive = this.clock.stayAlive();
     try {
       await this.#connect();
+      await this.#admission.check();
     } catch (error) {
       await this.close();
       throw error;
+    } finally {
+      alive.cancel();
     }
-    await this.#admission.check();
     this.#watchClocks();
   }
 
