@@ -125,13 +125,7 @@ export function withBell(request: Request, bells: HeldBells, build: (bell: strin
   return taken?.first === undefined ? asking : together(taken.first, asking);
 }
 
-/** Adds to a packet, behind its commit, that the request's bell is let go, if the session that runs it holds it. */
-export function withRing(
-  request: Request | undefined,
-  bells: HeldBells,
-  leaving: Packet,
-  ring: (bell: string) => Packet,
-): Packet {
-  if (request === undefined || request.bell === null || request.bells !== bells) return leaving;
-  return together(leaving, ring(request.bell));
+/** What rings the request's bell, if the session that is about to run it holds it: to be sent behind the commit. */
+export function ringOf(request: Request | undefined, bells: HeldBells): readonly "ring"[] {
+  return request !== undefined && request.bell !== null && request.bells === bells ? ["ring"] : [];
 }

@@ -6,7 +6,7 @@ import { type Result } from "./client.ts";
 import { type Desk } from "./desk.ts";
 import { Office, type OfficeOptions } from "./office.ts";
 import { packet, preparedPacket, type Statement, type Values } from "./packet.ts";
-import { Requests, withBell, withRing, type Request } from "./requests.ts";
+import { Requests, ringOf, withBell, type Request } from "./requests.ts";
 import { affectedRows, askValues, behind, bytes, entryOf, insertId, micros, rowSets, text, tokenOf } from "./rows.ts";
 import { Sweeper } from "./sweeper.ts";
 
@@ -83,7 +83,7 @@ export class MysqlStore implements LeaseStore {
     const statements: Statement[] = ["begin-new", "clear", "unfold"];
     if (ask.steal) statements.push("steal");
     else if (!ask.wait) statements.push("admit");
-    statements.push("join", "grant", "touch", "close", "answer", "tell", "commit");
+    statements.push("join", "grant", "touch", "close", "answer", "commit", "tell");
     const results = await this.#office.run(
       request.desk,
       (bells) => withBell(request, bells, (bell) => packet(statements, { ...values, bell })),
@@ -187,16 +187,16 @@ export class MysqlStore implements LeaseStore {
       const results = await this.#office.run(desk, () => preparedPacket("put-down", values), "releasing a lock");
       if (affectedRows(results[0]) > 0) return this.#requests.forget(owner);
     }
-    const statements: Statement[] = ["begin", "clear", "depart", "grant", "close", "tell", "commit"];
+    const statements: Statement[] = ["begin", "clear", "depart", "grant", "close", "commit"];
     if (keep && request?.minHold !== false) statements.splice(2, 0, "disown");
     const results = await this.#office.run(
       desk,
-      (bells) => withRing(request, bells, packet(statements, values), (bell) => packet(["ring"], { bell })),
+      (bells) => packet([...statements, ...ringOf(request, bells), "tell"], { ...values, bell: request?.bell ?? null }),
       "releasing a lock",
     );
-    const [told = []] = rowSets(results);
-    this.#requests.spread(told);
-    const othersRemain = told[0]?.["remain"] !== 0;
+    const [granted = [], [queue] = []] = rowSets(results);
+    this.#requests.spread(granted);
+    const othersRemain = queue?.["remain"] !== 0;
     this.#requests.left(name, othersRemain);
     if (othersRemain) this.#requests.letGo(owner);
     else this.#requests.forget(owner);
@@ -223,10 +223,10 @@ export class MysqlStore implements LeaseStore {
   }
 
   async evict(name: string, token: bigint): Promise<boolean> {
-    const statements: Statement[] = ["begin", "clear", "evict", "grant", "close", "tell", "commit", "evicted"];
+    const statements: Statement[] = ["begin", "clear", "evict", "grant", "close", "commit", "tell", "evicted"];
     const values = { name: bytes(name), token };
     const results = await this.#office.run(this.#office.desk(), () => packet(statements, values), "evicting a holder");
-    const [victims = [], granted = [], [count] = []] = rowSets(results);
+    const [victims = [], granted = [], , [count] = []] = rowSets(results);
     this.#requests.spread(granted);
     this.#requests.check(victims);
     return Number(count?.["evicted"]) > 0;
@@ -239,7 +239,7 @@ export class MysqlStore implements LeaseStore {
 
   /** A transaction on the queue of a name: clears away what is over, grants who is next, and does `more`. */
   #visit(desk: Desk, more: readonly Statement[], values: Values): Promise<readonly Result[]> {
-    const statements: Statement[] = ["begin", "clear", "grant", ...more, "close", "tell", "commit"];
+    const statements: Statement[] = ["begin", "clear", "grant", ...more, "close", "commit", "tell"];
     return this.#office.run(desk, () => packet(statements, values), "looking after a queue");
   }
 

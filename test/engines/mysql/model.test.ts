@@ -9,6 +9,8 @@ import { ask, database, storeOn } from "./database.ts";
 
 const server = database();
 const COMMANDS = 150;
+/** So that no lease ends while the commands run, however slow the machine is. */
+const HOUR_MS = 3_600_000;
 
 /** Small, seeded, good enough to shuffle commands. */
 function generator(seed: number): (below: number) => number {
@@ -24,7 +26,7 @@ function randomAsk(name: string, random: (below: number) => number): Ask {
   if (kind < 5) return ask(name, { wait: random(4) > 0 });
   if (kind < 7) return ask(name, { mode: "shared", limit: Infinity, wait: random(4) > 0 });
   if (kind < 9) return ask(name, { mode: "shared", limit: 1 + random(3), wait: random(4) > 0 });
-  return ask(name, { steal: random(2) === 0, minHoldMs: 600_000 });
+  return ask(name, { steal: random(2) === 0, minHoldMs: HOUR_MS });
 }
 
 /** What can be compared: tokens and times are each store's own. */
@@ -62,7 +64,8 @@ for (const seed of [1, 2, 3, 4]) {
       const known = asks[random(asks.length)];
       const kind = known === undefined ? 0 : random(10);
       if (known === undefined || kind < 4) {
-        const next = { ...randomAsk(name, random), client: { clientId: String(command), host: "", pid: 1 } };
+        const lease = { ttlMs: HOUR_MS, pendingTtlMs: HOUR_MS - 1 };
+        const next = { ...randomAsk(name, random), ...lease, client: { clientId: String(command), host: "", pid: 1 } };
         asks.push(next);
         const what = `${command} request ${next.mode} ${next.limit}${next.wait ? "" : ", no wait"}${next.steal ? ", steal" : ""}`;
         await both(what, async (each) => shape(await each.request(next)));
