@@ -3,7 +3,14 @@ import { DatabaseSync } from "node:sqlite";
 import { createConnection } from "mysql2/promise";
 import { Client } from "pg";
 import { createClient } from "redis";
-import { fencingHeaders, redisFence, sqlFence, StaleTokenError, zookeeperFence } from "../../src/fence/index.ts";
+import {
+  fencingHeaders,
+  redisFence,
+  sqlFence,
+  StaleTokenError,
+  zookeeperFence,
+  type ZooKeeperEntry,
+} from "../../src/fence/index.ts";
 import { ZooKeeper } from "../../src/zookeeper/index.ts";
 
 export const KINDS = ["redis", "mariadb", "postgres", "sqlite", "zookeeper", "http"] as const;
@@ -121,16 +128,26 @@ async function sqlite(path: string): Promise<GuardedThing> {
 }
 
 async function zookeeper(address: string): Promise<GuardedThing> {
-  const client = await ZooKeeper.connect(address);
+  let client = await ZooKeeper.connect(address);
   await client.create(`/${NAME}`).catch(() => {});
-  const fence = zookeeperFence(client);
   // As a holder uses it: the entry that was made before the first read serves for all writes.
-  let entered: ReturnType<typeof fence.enter> | undefined;
-  const entry = (token: bigint): ReturnType<typeof fence.enter> => (entered ??= fence.enter(NAME, token));
+  let entered: Promise<ZooKeeperEntry> | undefined;
+  const entry = (token: bigint): Promise<ZooKeeperEntry> => (entered ??= zookeeperFence(client).enter(NAME, token));
+  const write = async (token: bigint, data: string): Promise<void> =>
+    void (await (await entry(token)).multi([{ kind: "setData", path: `/${NAME}`, data }]));
   return {
     enter: async (token) => void (await entry(token)),
-    write: async (token, value) =>
-      void (await (await entry(token)).multi([{ kind: "setData", path: `/${NAME}`, data: value }])),
+    write: async (token, value) => {
+      try {
+        await write(token, value);
+      } catch (error) {
+        if (error instanceof StaleTokenError) throw error;
+        // A pause ends the session, too. A stubborn holder opens another one and tries again.
+        client = await ZooKeeper.connect(address);
+        entered = undefined;
+        await write(token, value);
+      }
+    },
     read: async () => (await client.getData(`/${NAME}`)).data.toString(),
     close: () => client.close(),
   };

@@ -17,7 +17,6 @@ import { startPostgres, type PostgresServer } from "../../servers/postgres.ts";
 import { startRedis, type RedisServer } from "../../servers/redis.ts";
 import { temporaryDirectory } from "../../servers/server-process.ts";
 import { startZooKeeper, type ZooKeeperServer } from "../../servers/zookeeper.ts";
-import { SCHEMES } from "../../src/engines/registry.ts";
 import { httpFence, memoryFence } from "../../src/fence/index.ts";
 import { connect } from "../../src/index.ts";
 import { openThing, type Kind } from "./guarded-thing.ts";
@@ -95,10 +94,8 @@ test("lock in SQLite, guard in SQLite", () =>
 
 test("lock in SQLite, guard in PostgreSQL", () => pausedOwner(sqliteUrl("postgres"), "postgres", postgres.url));
 
-if (SCHEMES.includes("zookeeper")) {
-  test("lock in ZooKeeper, guard in ZooKeeper", () =>
-    pausedOwner(`zookeeper://${zookeeper.address}`, "zookeeper", zookeeper.address));
-}
+test("lock in ZooKeeper, guard in ZooKeeper", () =>
+  pausedOwner(`zookeeper://${zookeeper.address}?sessionTimeoutMs=4000`, "zookeeper", zookeeper.address));
 
 test("lock in Redis, guard in ZooKeeper", async () => {
   const other = await startZooKeeper();

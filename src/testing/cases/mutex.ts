@@ -10,13 +10,13 @@ export const MUTEX: readonly CaseDefinition[] = [
     needs: {},
     body: async (stage) => {
       const [locks, other] = await Promise.all([stage.connect(), stage.connect()]);
-      const mutex = locks.mutex(stage.name, { waitMs: 1_000 });
-      const held = await mutex.acquire();
+      const mutex = locks.mutex(stage.name, { waitMs: 100 });
+      const held = await mutex.acquire({ waitMs: stage.hangMs });
       assert.equal(held.name, stage.name);
       assert.equal(await other.mutex(stage.name).tryAcquire(), null);
       await rejectsWith("LOCK_TIMEOUT", mutex.acquire());
       await held.release();
-      const result = await mutex.request(async (lock) => {
+      const result = await mutex.request({ waitMs: stage.hangMs }, async (lock) => {
         assert.equal(await other.tryAcquire(stage.name), null);
         return lock.isHeld();
       });
