@@ -1,9 +1,9 @@
 /**
  * The full numbers behind counting.test.ts and crons.test.ts; too long for every day.
- * Usage: node test/cli/long-runs.ts [count] [kill] [crons] [--main dist/cli/main.js] [--seed N]
+ * Usage: node test/cli/long-runs.ts [count] [kill] [crons] [--main dist/cli/main.js] [--times N] [--seed N]
  */
 import { resolve } from "node:path";
-import { after, test } from "node:test";
+import { test } from "node:test";
 import { parseArgs } from "node:util";
 import assert from "node:assert/strict";
 import { folder, MAIN } from "./command-line.ts";
@@ -11,21 +11,25 @@ import { count, SeededRandom } from "./counting.ts";
 import { runCrons } from "./crons.ts";
 
 const { values, positionals } = parseArgs({
-  options: { main: { type: "string", default: MAIN }, seed: { type: "string", default: String(Date.now() % 2 ** 31) } },
+  options: {
+    main: { type: "string", default: MAIN },
+    /** Runs of each of the eight processes; by default the full numbers. */
+    times: { type: "string" },
+    seed: { type: "string", default: String(Date.now() % 2 ** 31) },
+  },
   allowPositionals: true,
 });
 const wanted = (what: string): boolean => positionals.length === 0 || positionals.includes(what);
 const main = resolve(values.main);
-const directory = await folder("long");
-after(() => directory.remove());
+const times = values.times === undefined ? undefined : Number(values.times);
 
 if (wanted("count")) {
   test("8 processes x 500 runs count to exactly 4,000", async (t) => {
     const place = await folder("count");
     const started = performance.now();
-    const { number } = await count({ directory: place.path, main, workers: 8, times: 500 });
+    const { number } = await count({ directory: place.path, main, workers: 8, times: times ?? 500 });
     t.diagnostic(`${number} in ${((performance.now() - started) / 1_000).toFixed(0)} s`);
-    assert.equal(number, 4_000);
+    assert.equal(number, 8 * (times ?? 500));
     await place.remove();
   });
 }
@@ -34,7 +38,13 @@ if (wanted("kill")) {
   test("8 x 50 runs while holders are killed", async (t) => {
     const place = await folder("kill");
     const random = new SeededRandom(Number(values.seed));
-    const { number, kills, handOffsMs } = await count({ directory: place.path, main, workers: 8, times: 50, random });
+    const { number, kills, handOffsMs } = await count({
+      directory: place.path,
+      main,
+      workers: 8,
+      times: times ?? 50,
+      random,
+    });
     const sorted = handOffsMs.toSorted((left, right) => left - right).map(Math.round);
     t.diagnostic(`seed ${values.seed}: counted to ${number}; killed ${JSON.stringify(kills)}`);
     t.diagnostic(`hand-off after a kill: median ${sorted[sorted.length >> 1]} ms, longest ${sorted.at(-1)} ms`);
