@@ -117,15 +117,32 @@ export async function verrouRedis(port: number, pollMs: number): Promise<Peer> {
   };
 }
 
-/** The only one that is woken, by pub/sub. */
+/** The only one that is woken, by pub/sub; it never closes the connection that it listens on, so we do. */
 export async function simpleRedisMutex(port: number): Promise<Peer> {
-  const { createClient } = await load<{
-    createClient: (options: object) => { connect(): Promise<void>; destroy(): void };
-  }>("redis");
+  interface NodeRedis {
+    connect(): Promise<void>;
+    close(): Promise<void>;
+    duplicate(...options: unknown[]): NodeRedis;
+  }
+  const { createClient } = await load<{ createClient: (options: object) => NodeRedis }>("redis");
   const { lock } = await load<{ lock: (client: object, name: string, options: object) => Promise<Release> }>(
     "simple-redis-mutex",
   );
   const client = createClient({ url: `redis://127.0.0.1:${port}` });
+  const opened: NodeRedis[] = [client];
+  const duplicate = client.duplicate.bind(client);
+  client.duplicate = (...options) => {
+    const another = duplicate(...options);
+    opened.push(another);
+    return another;
+  };
   await client.connect();
-  return { lock: (name) => lock(client, name, { timeout: TTL_MS }), stop: async () => client.destroy() };
+  // What it leaves behind when its connections close rejects with nobody listening.
+  process.on("unhandledRejection", (error) => {
+    if (!/closed|Disconnects|ECONNRESET/.test(String(error))) throw error;
+  });
+  return {
+    lock: (name) => lock(client, name, { timeout: TTL_MS }),
+    stop: () => Promise.allSettled(opened.map((each) => each.close())),
+  };
 }
