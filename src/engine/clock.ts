@@ -110,8 +110,19 @@ class SystemClock implements Clock {
 /** The clocks, timers and randomness of this machine. */
 export const systemClock: Clock = new SystemClock();
 
+/** Reads of both clocks that are further apart than this are made again. */
+const READ_TOGETHER_MS = 1;
+const READ_TRIES = 5;
+
+/** Both clocks at one moment: a process that is preempted between the two reads would look like a suspended machine. */
 export function instant(clock: Clock): Instant {
-  return { monoMs: clock.monotonicMs(), wallMs: clock.wallMs() };
+  let monoMs = clock.monotonicMs();
+  for (let tries = 1; ; tries++) {
+    const wallMs = clock.wallMs();
+    const afterMs = clock.monotonicMs();
+    if (afterMs - monoMs < READ_TOGETHER_MS || tries === READ_TRIES) return { monoMs, wallMs };
+    monoMs = afterMs;
+  }
 }
 
 /** Resolves after `delayMs` on `clock`; rejects with the signal's reason when `signal` aborts first. */
