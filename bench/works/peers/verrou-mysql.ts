@@ -10,9 +10,14 @@ export interface VerrouLocks {
   end(): Promise<void>;
 }
 
+interface RawLock {
+  acquire(options: { retry: { delay: number; timeout: number } }): Promise<boolean>;
+  release(): Promise<void>;
+}
+
 interface VerrouPackage {
   readonly Verrou: new (config: object) => {
-    use(store: string): { createLock(name: string, ttl: string): VerrouLock };
+    use(store: string): { createLock(name: string, ttl: string): RawLock };
   };
 }
 
@@ -38,13 +43,18 @@ export async function verrou(
   const connected = driver === "knex" ? await overKnex(url, connections) : await overKysely(url, connections);
   const store = drivers[`${driver}Store`]?.({ connection: connected.connection, tableName: `verrou_${driver}` });
   if (store === undefined) throw new Error(`verrou has no ${driver} store`);
-  const settings = { driver: store, retry: { delay: pollMs, timeout: 60_000 } };
-  const locks = new Verrou({ default: "main", stores: { main: settings } });
+  const locks = new Verrou({ default: "main", stores: { main: { driver: store } } });
+  // Its stores take no such settings, each acquire does.
+  const retry = { delay: pollMs, timeout: 60_000 };
   // It makes its table on the first acquire; many first acquires at once get in each other's way.
   const first = locks.use("main").createLock("first", "30s");
-  await first.acquire();
+  await first.acquire({ retry });
   await first.release();
-  return { createLock: (name) => locks.use("main").createLock(name, "30s"), end: () => connected.end() };
+  const createLock = (name: string): VerrouLock => {
+    const lock = locks.use("main").createLock(name, "30s");
+    return { acquire: () => lock.acquire({ retry }), release: () => lock.release() };
+  };
+  return { createLock, end: () => connected.end() };
 }
 
 async function overKnex(url: string, connections: number): Promise<Connected> {
