@@ -6,6 +6,7 @@ import { type Hold, type Keeping } from "./hold.ts";
 
 /** How often the two clocks are compared while something is held. A suspended machine is noticed this soon after it wakes. */
 const CLOCK_CHECK_MS = 1_000;
+const END_PATIENCE_MS = 3_000;
 
 export class HoldKeeper implements Keeping {
   readonly clock: Clock;
@@ -43,9 +44,19 @@ export class HoldKeeper implements Keeping {
     this.#alive = undefined;
   };
 
-  /** Ends all holds; resolves when the engine has confirmed it or the leases have run out. */
+  /**
+   * Ends all holds; resolves when the engine has confirmed it, or after a few seconds: an engine that does not answer
+   * keeps no program from ending, its leases run out by themselves.
+   */
   async endAll(reason: LossReason): Promise<void> {
-    await Promise.all([...this.#holds].map((hold) => hold.end(reason)));
+    const all = Promise.all([...this.#holds].map((hold) => hold.end(reason)));
+    await new Promise<void>((resolve) => {
+      const alarm = this.alarms.set(this.clock.monotonicMs() + END_PATIENCE_MS, resolve);
+      void all.finally(() => {
+        alarm.cancel();
+        resolve();
+      });
+    });
   }
 
   close(): void {
