@@ -1,0 +1,48 @@
+"""kazoo's Lock as a peer. Arguments: servers, path, clients. Reads `run MS` lines and answers each with the number of locks
+taken and released by all clients together. One process for each client: threads would wait for each other's interpreter."""
+
+import multiprocessing
+import sys
+import time
+
+from kazoo.client import KazooClient
+
+
+def client(servers, path, pipe, inside):
+    zookeeper = KazooClient(hosts=servers, timeout=30)
+    zookeeper.start()
+    lock = zookeeper.Lock(path, "bench")
+    pipe.send("ready")
+    while True:
+        seconds = pipe.recv() / 1000
+        until = time.monotonic() + seconds
+        count = 0
+        while time.monotonic() < until:
+            lock.acquire()
+            inside.value += 1
+            if inside.value != 1:
+                raise RuntimeError("two are inside at once")
+            inside.value -= 1
+            lock.release()
+            count += 1
+        pipe.send(count)
+
+
+def main():
+    servers, path, clients = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    inside = multiprocessing.Value("i", 0, lock=False)
+    pipes = []
+    for _ in range(clients):
+        ours, theirs = multiprocessing.Pipe()
+        multiprocessing.Process(target=client, args=(servers, path, theirs, inside), daemon=True).start()
+        pipes.append(ours)
+    for pipe in pipes:
+        pipe.recv()
+    print("ready", flush=True)
+    for line in sys.stdin:
+        for pipe in pipes:
+            pipe.send(int(line.split()[1]))
+        print(sum(pipe.recv() for pipe in pipes), flush=True)
+
+
+main()
