@@ -40,7 +40,7 @@ test("bash", async () => {
     assert.equal(stderr, "");
     return stdout.split("\n").filter((each) => each !== "");
   };
-  assert.deepEqual(await complete(""), ["run", "ls", "show", "evict", "sql", "completion"]);
+  assert.deepEqual(await complete(""), ["run", "lead", "ls", "show", "evict", "sql", "completion"]);
   assert.deepEqual(await complete("run", "x", "--ma"), ["--max-hold"]);
   assert.deepEqual(await complete("evict", "x", "--js"), ["--json"]);
   assert.deepEqual(await complete("completion", "z"), ["zsh"]);
@@ -61,7 +61,7 @@ test("fish", async () => {
     assert.equal(stderr, "");
     return stdout.split("\n").flatMap((each) => (each === "" ? [] : (each.split("\t")[0] ?? "")));
   };
-  assert.deepEqual((await complete("holdfast ")).toSorted(), ["completion", "evict", "ls", "run", "show", "sql"]);
+  assert.deepEqual((await complete("holdfast ")).toSorted(), ["completion", "evict", "lead", "ls", "run", "show", "sql"]);
   assert.deepEqual(await complete("holdfast run x --ma"), ["--max-hold"]);
   assert.deepEqual(await complete("holdfast evict x --js"), ["--json"]);
   assert.deepEqual(await complete("holdfast completion z"), ["zsh"]);
