@@ -61,7 +61,15 @@ test("fish", async () => {
     assert.equal(stderr, "");
     return stdout.split("\n").flatMap((each) => (each === "" ? [] : (each.split("\t")[0] ?? "")));
   };
-  assert.deepEqual((await complete("holdfast ")).toSorted(), ["completion", "evict", "lead", "ls", "run", "show", "sql"]);
+  assert.deepEqual((await complete("holdfast ")).toSorted(), [
+    "completion",
+    "evict",
+    "lead",
+    "ls",
+    "run",
+    "show",
+    "sql",
+  ]);
   assert.deepEqual(await complete("holdfast run x --ma"), ["--max-hold"]);
   assert.deepEqual(await complete("holdfast evict x --js"), ["--json"]);
   assert.deepEqual(await complete("holdfast completion z"), ["zsh"]);
