@@ -9,9 +9,12 @@
  */
 
 /** The node's clock minus ours lies in [low, high]: the reply was written between the sending and the receiving. */
-interface Offset {
+interface Interval {
   readonly low: number;
   readonly high: number;
+}
+
+interface Offset extends Interval {
   readonly atMs: number;
 }
 
@@ -83,16 +86,25 @@ export class ClockGuard {
     clock.latest = offset;
   }
 
-  /** A new time of one node may put any of them in the wrong. */
+  /**
+   * A new time of one node may put any of them in the wrong. What round trips leave open is held against nobody: neither
+   * the node's own nor those of the others, of which the median is made. A reply that was read late says little.
+   */
   #compareAll(nowMs: number): void {
-    const offsets = this.#freshOffsets(nowMs);
-    for (const clock of this.#clocks.values()) {
-      const { latest } = clock;
+    const { maxSkewMs } = this.#options;
+    let highestLow = -Infinity;
+    let lowestHigh = Infinity;
+    for (const { latest } of this.#clocks.values()) {
       if (nowMs - latest.atMs > FRESH_MS) continue;
-      // What the round trip leaves open is not held against the node.
-      const unsureMs = (latest.high - latest.low) / 2;
-      const skewMs = Math.abs(fromMedian(middle(latest), offsets)) - unsureMs;
-      if (skewMs > this.#options.maxSkewMs) clock.outOfStepAtMs = nowMs;
+      highestLow = Math.max(highestLow, latest.low);
+      lowestHigh = Math.min(lowestHigh, latest.high);
+    }
+    // No two are that far apart: none is that far from the median. Nearly always so, and this is asked for every reply.
+    if (highestLow - lowestHigh <= maxSkewMs) return;
+    const fresh = [...this.#clocks.values()].filter(({ latest }) => nowMs - latest.atMs <= FRESH_MS);
+    const medians = medianOffsets(fresh.map(({ latest }) => latest));
+    for (const clock of fresh) {
+      if (medians.some((median) => distance(clock.latest, median) > maxSkewMs)) clock.outOfStepAtMs = nowMs;
     }
   }
 
@@ -104,6 +116,17 @@ export class ClockGuard {
   }
 }
 
+/** Where the medians lie: the k-th smallest of all lies between the k-th smallest of the lows and that of the highs. */
+function medianOffsets(offsets: readonly Interval[]): Interval[] {
+  const inOrder = (values: number[]): number[] => values.sort((left, right) => left - right);
+  const lows = inOrder(offsets.map(({ low }) => low));
+  const highs = inOrder(offsets.map(({ high }) => high));
+  return [Math.floor((lows.length - 1) / 2), Math.floor(lows.length / 2)].map((index) => ({
+    low: lows[index] ?? -Infinity,
+    high: highs[index] ?? Infinity,
+  }));
+}
+
 /** An even number has two medians. The farther one counts: of two that disagree, neither can be believed. */
 function fromMedian(own: number, sorted: readonly number[]): number {
   const lower = own - (sorted[Math.floor((sorted.length - 1) / 2)] ?? own);
@@ -111,11 +134,11 @@ function fromMedian(own: number, sorted: readonly number[]): number {
   return Math.abs(lower) > Math.abs(upper) ? lower : upper;
 }
 
-function middle({ low, high }: Offset): number {
+function middle({ low, high }: Interval): number {
   return (low + high) / 2;
 }
 
 /** How far apart two intervals are; 0 when they share a point. */
-function distance(left: Offset, right: Offset): number {
+function distance(left: Interval, right: Interval): number {
   return Math.max(left.low - right.high, right.low - left.high, 0);
 }

@@ -141,7 +141,9 @@ export class Contest {
     try {
       result = await this.#orAborted(ballot);
     } catch (error) {
-      void ballot.then(() => leave(true));
+      // A departure, so that closing waits for it: what the nodes vote in the meantime is to be taken back.
+      const leaveAfterwards = (): Promise<void> => ballot.then(() => leave(true));
+      void this.#ground.departures.depart(leaveAfterwards, startedAtMs + this.#leaseMs);
       throw error;
     }
     if (result.state !== "won") {

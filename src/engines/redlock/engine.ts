@@ -59,6 +59,7 @@ export class RedlockEngine implements Engine {
   readonly #lines = new Map<string, Line>();
   readonly #grants = new Map<string, Set<RedlockGrant>>();
   readonly #closing = new AbortController();
+  readonly #waiting = new Set<Promise<unknown>>();
   readonly #onChange = new Set<() => void>();
   #releases: readonly (() => void)[] = [];
   #nodes: readonly RedlockNode[] = [];
@@ -127,7 +128,13 @@ export class RedlockEngine implements Engine {
     if (!spec.wait && line !== undefined) return null;
     const stop = signal === undefined ? this.#closing.signal : AbortSignal.any([signal, this.#closing.signal]);
     if (!spec.wait) return await new Contest(ground, spec, stop).once();
-    return await this.#wait(ground, spec, stop, line ?? this.#newLine(spec));
+    const waiting = this.#wait(ground, spec, stop, line ?? this.#newLine(spec));
+    this.#waiting.add(waiting);
+    try {
+      return await waiting;
+    } finally {
+      this.#waiting.delete(waiting);
+    }
   }
 
   async #wait(ground: ContestGround, spec: RequestSpec, signal: AbortSignal, line: Line): Promise<Grant> {
@@ -166,8 +173,7 @@ export class RedlockEngine implements Engine {
   async #close(): Promise<void> {
     this.#closing.abort(new ClosedError());
     this.#admission?.close();
-    // What was abandoned just now begins its release with the next turn.
-    await Promise.resolve();
+    await this.#endOfWaiting();
     await this.#departures.finish(CLOSE_PATIENCE_MS);
     this.#watch?.cancel();
     this.#alarms.clear();
@@ -175,6 +181,17 @@ export class RedlockEngine implements Engine {
     await Promise.all(this.#nodes.map((node) => node.close()));
     this.#inFlight.clear();
     for (const release of this.#releases) release();
+  }
+
+  /** What was abandoned just now ends within the next turns, and only then begins to leave the nodes. */
+  async #endOfWaiting(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const alarm = this.#alarms.set(this.clock.monotonicMs() + CLOSE_PATIENCE_MS, resolve);
+      void Promise.allSettled(this.#waiting).then(() => {
+        alarm.cancel();
+        resolve();
+      });
+    });
   }
 
   /** Connects to all; enough is a quorum, after giving the others a moment. */
@@ -237,7 +254,11 @@ export class RedlockEngine implements Engine {
     const forget = (line: Line): void => {
       if (this.#lines.get(name) === line) this.#lines.delete(name);
     };
-    const line = new Line({ electorate, alarms: this.#alarms, bell: this.#bell, forget }, name, client);
+    const line = new Line(
+      { electorate, alarms: this.#alarms, departures: this.#departures, bell: this.#bell, forget },
+      name,
+      client,
+    );
     this.#lines.set(name, line);
     return line;
   }

@@ -3,6 +3,7 @@
  * contends with other processes, so a process never splits the votes with itself.
  */
 import { type Alarm, type Alarms } from "../../engine/alarms.ts";
+import { type Departures } from "../../engine/departures.ts";
 import { type Client } from "../../engine/engine.ts";
 import { type Electorate } from "./ballot.ts";
 import { ANNOUNCE, lockKey, waitKey } from "./scripts.ts";
@@ -10,6 +11,7 @@ import { ANNOUNCE, lockKey, waitKey } from "./scripts.ts";
 export interface LineGround {
   readonly electorate: Electorate;
   readonly alarms: Alarms;
+  readonly departures: Departures;
   readonly bell: string;
   /** The line is empty. */
   forget(line: Line): void;
@@ -76,7 +78,7 @@ export class Line {
       this.#settle();
       this.#places[0]?.onTurn?.();
     }
-    if (this.#announced) void this.#announce();
+    if (this.#announced) this.#withdraw(place);
     if (this.#places.length === 0) this.#ground.forget(this);
   }
 
@@ -89,7 +91,15 @@ export class Line {
     return this.#announce();
   }
 
-  async #announce(): Promise<number> {
+  /** Tells the nodes that `place` waits no more. Closing waits for their answers. */
+  #withdraw({ pendingTtlMs }: Place): void {
+    const { departures, electorate } = this.#ground;
+    const told = this.#announce(electorate.nodes.length);
+    void departures.depart(() => told.then(() => {}), electorate.clock.monotonicMs() + pendingTtlMs);
+  }
+
+  /** Resolves when so many nodes have said that they are free of others, or when all have answered. */
+  async #announce(enough = this.#ground.electorate.terms.quorum): Promise<number> {
     const { electorate, bell } = this.#ground;
     const { quorum } = electorate.terms;
     const lastingMs = Math.ceil(Math.max(0, ...this.#places.map(({ pendingTtlMs }) => pendingTtlMs)));
@@ -105,7 +115,7 @@ export class Line {
       const settle = (): void => {
         lefts.sort((left, right) => left - right);
         const freeInMs = lefts[quorum - 1] ?? Infinity;
-        if (freeInMs === 0 || open === 0) resolve(freeInMs);
+        if (open === 0 || (freeInMs === 0 && lefts.length >= enough)) resolve(freeInMs);
       };
       for (const node of electorate.nodes) {
         if (!node.admitted) continue;

@@ -120,3 +120,20 @@ test("a slow reply is not taken for a jump, and does not hide one for long", () 
   watch(1_000);
   assert.deepEqual(trusted(), [0, 2]);
 });
+
+test("replies of others that were read late put nobody in the wrong", () => {
+  const { guard, watch, trusted } = guarded([0, 0, 0]);
+  watch(2_000);
+  // A busy client: the nodes' clocks agree, but two replies lay unread for most of a second.
+  for (const node of [1, 2]) guard.sample(node, 2_000, 2_800, 2_001);
+  guard.sample(0, 2_800, 2_802, 2_801);
+  assert.deepEqual(trusted(), [0, 1, 2]);
+});
+
+test("a jump by more than replies are late is noticed for all that", () => {
+  const { guard, trusted } = guarded([0, 0, 0]);
+  for (const node of [0, 1]) guard.sample(node, 0, 800, 400);
+  // A client that has just started: it has nothing to compare with but the other nodes.
+  guard.sample(2, 0, 800, 400 + 1_100);
+  assert.deepEqual(trusted(), [0, 1]);
+});
