@@ -1,4 +1,7 @@
-/** The zookeeper engine beside Curator, kazoo and the raw requests, on a private server and on an ensemble of three. */
+/**
+ * The zookeeper engine beside Curator, kazoo and the raw requests, on a private server and on an ensemble of three. Each commit
+ * waits for the disk of the temporary directory: `TMPDIR=/dev/shm` measures without it, where other programs use the disk too.
+ */
 import { spawnSync } from "node:child_process";
 import { startEnsemble } from "../../servers/zookeeper-ensemble.ts";
 import { startZooKeeper } from "../../servers/zookeeper.ts";

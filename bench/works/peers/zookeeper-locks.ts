@@ -19,6 +19,16 @@ export interface PeerProgram {
   stop(): Promise<void>;
 }
 
+let compiled: Promise<string> | undefined;
+
+/** Once for all works; the directory goes when this program ends. */
+async function compile(): Promise<string> {
+  const { path } = await temporaryDirectory("curator");
+  const source = join(import.meta.dirname, "curator-locks.java");
+  await promisify(execFile)("javac", ["-d", path, "-cp", CLASS_PATH, source]);
+  return path;
+}
+
 /** `ask("run MS")` answers with a number; `ask("acquire")` and `ask("release")` with "ok". Compiles the program: some seconds. */
 export async function curator(servers: string, path: string, clients: number): Promise<PeerProgram> {
   await ensureDebianPackage({
@@ -26,11 +36,10 @@ export async function curator(servers: string, path: string, clients: number): P
     packages: ["libcurator-recipes-java", "default-jdk-headless"],
     present: () => existsSync(`${JARS}/curator-recipes.jar`) && existsSync("/usr/bin/javac"),
   });
-  const classes = await temporaryDirectory("curator");
-  const source = join(import.meta.dirname, "curator-locks.java");
-  await promisify(execFile)("javac", ["-d", classes.path, "-cp", CLASS_PATH, source]);
-  const java = ["-Xmx256m", "-cp", `${classes.path}:${CLASS_PATH}`, "CuratorLocks", servers, path, String(clients)];
-  return await startProgram("java", java, () => classes.remove());
+  compiled ??= compile();
+  const classes = await compiled;
+  const java = ["-Xmx256m", "-cp", `${classes}:${CLASS_PATH}`, "CuratorLocks", servers, path, String(clients)];
+  return await startProgram("java", java);
 }
 
 /** `ask("run MS")` answers with a number. */
@@ -40,7 +49,7 @@ export async function kazoo(servers: string, path: string, clients: number): Pro
   return await startProgram("/usr/bin/python3", [program, servers, path, String(clients)]);
 }
 
-async function startProgram(command: string, args: string[], cleanUp?: () => Promise<void>): Promise<PeerProgram> {
+async function startProgram(command: string, args: string[]): Promise<PeerProgram> {
   const child = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"] });
   const forget = killAtExit(child);
   const ended = new Promise<void>(
@@ -61,7 +70,6 @@ async function startProgram(command: string, args: string[], cleanUp?: () => Pro
       child.stdin.end();
       await ended;
       forget();
-      await cleanUp?.();
     },
   };
   try {
