@@ -159,15 +159,30 @@ export function leaveNodes({ nodes, terms }: Electorate, departures: Departures,
   const args = [owner, String(terms.rememberMs), BELL_PREFIX, name, ring ? "1" : "0"];
   const left = new Set(leaving.touched);
   return new Promise((resolve) => {
-    const leave = async (): Promise<void> => {
-      const tries = Array.from(left, async (node) => {
-        await node.eval(RELEASE, keys, args);
-        left.delete(node);
-        if (nodes.length - left.size >= terms.quorum) resolve();
+    const leave = (): Promise<void> =>
+      new Promise((leftAll, failed) => {
+        let open = left.size;
+        let failure: unknown;
+        const settled = (): void => {
+          if (--open > 0) return;
+          if (left.size === 0) leftAll();
+          else failed(failure);
+        };
+        if (open === 0) leftAll();
+        for (const node of left) {
+          node.eval(RELEASE, keys, args).then(
+            () => {
+              left.delete(node);
+              if (nodes.length - left.size >= terms.quorum) resolve();
+              settled();
+            },
+            (error: unknown) => {
+              failure = error;
+              settled();
+            },
+          );
+        }
       });
-      const failed = (await Promise.allSettled(tries)).find((each) => each.status === "rejected");
-      if (failed !== undefined) throw failed.reason;
-    };
     void departures.depart(leave, untilMs).then(resolve);
   });
 }

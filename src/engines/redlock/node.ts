@@ -144,29 +144,29 @@ export class RedlockNode {
     const connection = this.#link.current;
     if (connection === undefined) return Promise.reject(new RedisOutcomeUnknownError(this.lastError));
     const rest = [String(keys.length), ...keys.map((key) => this.#source.written(key)), ...args];
-    return this.#timed(connection, ["evalsha", script.sha, ...rest], () => ["eval", script.source, ...rest]).then(
-      ({ reply, sentMs }) => {
-        const fields = reply as readonly unknown[];
-        this.#sample(sentMs, Number(fields[1]), Number(fields[2]));
-        return fields;
-      },
-    );
+    const read = (reply: unknown, sentMs: number): readonly unknown[] => {
+      const fields = reply as readonly unknown[];
+      this.#sample(sentMs, Number(fields[1]), Number(fields[2]));
+      return fields;
+    };
+    return this.#timed(connection, ["evalsha", script.sha, ...rest], read, () => ["eval", script.source, ...rest]);
   }
 
   /** Runs a plain command. Keys in it are the caller's to write. */
   async command(command: Command): Promise<unknown> {
     const connection = this.#link.current;
     if (connection === undefined) throw new RedisOutcomeUnknownError(this.lastError);
-    return (await this.#timed(connection, command)).reply;
+    return await this.#timed(connection, command, (reply) => reply);
   }
 
   /** Reads the node's clock, so that a jump is seen while nothing else is asked. */
   async look(): Promise<void> {
     const connection = this.#link.current;
     if (connection === undefined) return;
-    const { reply, sentMs } = await this.#timed(connection, ["time"]);
-    const [seconds, micros] = reply as readonly unknown[];
-    this.#sample(sentMs, Number(seconds), Number(micros));
+    await this.#timed(connection, ["time"], (reply, sentMs) => {
+      const [seconds, micros] = reply as readonly unknown[];
+      this.#sample(sentMs, Number(seconds), Number(micros));
+    });
   }
 
   /** Reads the node's record again: whether it is admitted, and how high its counters are. */
@@ -174,8 +174,7 @@ export class RedlockNode {
     const connection = this.#link.current;
     const incarnation = this.#incarnation;
     if (connection === undefined || incarnation === undefined) throw new RedisOutcomeUnknownError(this.lastError);
-    const { reply } = await this.#timed(connection, this.#recordCommand());
-    const record = recordOf(reply);
+    const record = await this.#timed(connection, this.#recordCommand(), recordOf);
     if (record.run !== incarnation.run) this.markForeign();
     incarnation.record = record;
     this.#checkRecord(incarnation);
@@ -245,35 +244,36 @@ export class RedlockNode {
     );
   }
 
-  #timed(
+  /** Sends `command`; `read` makes the result of the reply, and is told when it was sent. */
+  #timed<T>(
     connection: Connection,
     command: Command,
+    read: (reply: unknown, sentMs: number) => T,
     onNoScript?: () => Command,
-  ): Promise<{ reply: unknown; sentMs: number }> {
+  ): Promise<T> {
     const sentMs = this.#clock.monotonicMs();
-    const waiting = this.#inFlight.add(this.#patienceMs, () => this.#overdue(connection, waiting));
+    let answered = false;
+    const waiting = this.#inFlight.add(this.#patienceMs, () => this.#overdue(connection, () => answered));
     return connection.send(command).then(
       (reply) => {
-        this.#answered.add(waiting);
+        answered = true;
         this.#inFlight.remove(waiting);
-        return { reply, sentMs };
+        return read(reply, sentMs);
       },
       (error: unknown) => {
-        this.#answered.add(waiting);
+        answered = true;
         this.#inFlight.remove(waiting);
         const translated = translate(error, this.#secrets);
         if (onNoScript === undefined || !isNoScript(translated)) throw translated;
-        return this.#timed(connection, onNoScript());
+        return this.#timed(connection, onNoScript(), read);
       },
     );
   }
 
-  readonly #answered = new WeakSet<object>();
-
   /** After a blocked event loop the answer may be here, unread: it gets one turn before the connection is given up. */
-  #overdue(connection: Connection, waiting: object): void {
+  #overdue(connection: Connection, isAnswered: () => boolean): void {
     this.#clock.after(0, () => {
-      if (this.#answered.has(waiting)) return;
+      if (isAnswered()) return;
       this.#link.drop(connection, new RedisOutcomeUnknownError(`no answer for ${this.#patienceMs} ms`));
       this.#events.changed(this);
     });
