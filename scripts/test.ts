@@ -1,7 +1,8 @@
 /**
  * Runs the tests and closes with one plain line: `N passed, N failed`.
  *
- *   npm test                        everything
+ *   npm test                        the short run: one deployment of each engine
+ *   npm run test:all                everything: Sentinel, Cluster, ensembles, both client libraries …
  *   npm test -- sqlite cli          only files whose path contains one of the words
  *   npm test -- --runtime 22.13.0   with another Node (installed into .runtimes on first use)
  *
@@ -20,7 +21,11 @@ const MOST_SECOND_TRIES = 12;
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { runtime: { type: "string" }, list: { type: "boolean", default: false } },
+  options: {
+    all: { type: "boolean", default: false },
+    list: { type: "boolean", default: false },
+    runtime: { type: "string" },
+  },
 });
 
 /** Another Node, through the `node` package. Returns the path of its binary. */
@@ -44,7 +49,9 @@ if (values.runtime !== undefined) {
   process.exit(outcome.status ?? 1);
 }
 
+if (values.all) process.env["HOLDFAST_ALL"] = "1";
 const files = globSync("test/**/*.test.ts")
+  .filter((file) => values.all || positionals.length > 0 || !file.endsWith(".all.test.ts"))
   .filter((file) => positionals.length === 0 || positionals.some((word) => file.includes(word)))
   .sort();
 if (values.list) console.log(files.join("\n"));
