@@ -51,7 +51,7 @@ if (values.runtime !== undefined) {
 
 if (values.all) process.env["HOLDFAST_ALL"] = "1";
 const files = globSync("test/**/*.test.ts")
-  .filter((file) => values.all || positionals.length > 0 || !file.endsWith(".all.test.ts"))
+  .filter((file) => values.all || positionals.length > 0 || !file.endsWith("-long.test.ts"))
   .filter((file) => positionals.length === 0 || positionals.some((word) => file.includes(word)))
   .sort();
 if (values.list) console.log(files.join("\n"));
