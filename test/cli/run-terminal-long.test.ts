@@ -60,7 +60,7 @@ test("--foreground: Ctrl-Z stops COMMAND and holdfast; continued in time, both g
   await terminal.leave();
 });
 
-test("--foreground: after Ctrl-Z past the lease nothing is left to continue, and holdfast exits with 70", async () => {
+test("--foreground: after Ctrl-Z past the lease nothing is left to continue, and holdfast says so", async () => {
   const terminal = new Terminal();
   terminal.line(`${HOLDFAST} run x --ttl 2s -k 500ms -c 'echo $$; sleep 60 & echo $!; ${LOOP}'`);
   const [, command, child] = await terminal.shows(/^(\d+)\r\n(\d+)\r$/m);
@@ -69,6 +69,7 @@ test("--foreground: after Ctrl-Z past the lease nothing is left to continue, and
   await until(() => !lives(Number(command)) && !lives(Number(child)), "COMMAND and its child are killed while stopped");
   assert(performance.now() - stoppedAt < 2_500, "it outlived the lease");
   terminal.line("fg");
+  await terminal.shows(/holdfast: lock "x" was lost: [^\n]*COMMAND was stopped/);
   terminal.line("echo code $?");
   await terminal.shows(/^code 70\r$/m);
   await terminal.leave();
