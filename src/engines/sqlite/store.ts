@@ -252,7 +252,7 @@ function entryOf(row: Row, leftMs: number, value: string | undefined): QueueEntr
     token: row.token === null ? null : BigInt(row.token),
     client,
     sinceMs: row.sinceWallMs,
-    remainingMs: leftMs,
+    remainingMs: Math.max(0, leftMs - ROUNDING_MS),
     value,
   };
 }
