@@ -52,6 +52,8 @@ class Assembly {
         if (disturbance !== undefined) disturbance.toMs = event.atMs;
         break;
       }
+      case "ended":
+        break;
       default:
         this.#live(this.#operation(event.id), event);
     }

@@ -120,6 +120,11 @@ export interface Calmed extends Told {
   readonly fault: string;
 }
 
+/** Everything up to here has been told: whoever waits still waits. */
+export interface Ended extends Told {
+  readonly kind: "ended";
+}
+
 export type HistoryEvent =
   | Requested
   | Queued
@@ -136,7 +141,8 @@ export type HistoryEvent =
   | Stopped
   | Resumed
   | Disturbed
-  | Calmed;
+  | Calmed
+  | Ended;
 
 /** An event as its teller gives it: time and teller are added. */
 export type Untold<E> = E extends HistoryEvent ? Omit<E, keyof Told> : never;

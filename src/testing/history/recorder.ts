@@ -46,7 +46,8 @@ export interface RecordedWish {
 
 /** What the recorder has to know of a grant. `HeldLock` fits. */
 export interface RecordedGrant {
-  readonly token: bigint;
+  /** Without one its order is judged by time alone. */
+  readonly token?: bigint | undefined;
   remainingMs(): number;
 }
 
@@ -106,7 +107,7 @@ export class RecordedRequest {
     // The time is read first: a process that is paused between the two reads then claims too little, not too much.
     const atMs = this.#clock.monotonicMs();
     const untilMs = lock === undefined ? null : atMs + lock.remainingMs();
-    const token = lock === undefined ? null : String(lock.token);
+    const token = lock?.token === undefined ? null : String(lock.token);
     this.#recorder.tell({ kind: "granted", id: this.id, token, untilMs }, atMs);
   }
 

@@ -171,7 +171,7 @@ const MUTATIONS: Record<string, readonly [Judged, Mutation]> = {
       if (first === undefined || second === undefined) return undefined;
       const beginMs = second.grantedAtMs ?? 0;
       const before = events.filter(({ atMs }) => atMs < beginMs);
-      return [...before, { kind: "calmed", fault: "", atMs: beginMs + 2 * PATIENCE_MS, process: "judge" }];
+      return [...before, { kind: "ended", atMs: beginMs + 2 * PATIENCE_MS, process: "judge" }];
     },
   ],
   "an answer that never comes": [

@@ -64,7 +64,7 @@ export class Story {
 
   /** The history goes on to `atMs`. */
   until(atMs: number): this {
-    return this.tell("judge", atMs, { kind: "calmed", fault: "none" });
+    return this.tell("judge", atMs, { kind: "ended" });
   }
 
   get history(): HistoryEvent[] {
