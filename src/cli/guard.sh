@@ -3,9 +3,9 @@
 # $2: the process id of COMMAND
 # $3: tenths of a second from TERM to KILL
 # Input: a line for each renewed lease, the seconds from now until TERM and from there until KILL. Its only writer is
-# holdfast, so the end of the file means that holdfast is dead. This process leads a session of its own, so neither Ctrl-Z
+# holdfast, so the end of the file means that holdfast is dead. Output: a line when silence has ended COMMAND. This process leads a session of its own, so neither Ctrl-Z
 # nor a signal for COMMAND's group reaches it.
-trap '' HUP INT QUIT TERM TSTP TTIN TTOU
+trap '' HUP INT QUIT TERM TSTP TTIN TTOU PIPE
 kind=$1 target=$2 timer= known=
 
 # "pid parent state start" of every process. With the start, an id that is used again is not taken for the old process.
@@ -68,6 +68,7 @@ nap() {
 countdown() {
   trap 'kill -KILL "$!"; exit 0' USR1 # not TERM: sleep ignores it as we do
   nap "$1"
+  echo silence
   terminate
   nap "$2"
   send KILL

@@ -25,7 +25,7 @@ export class Guard {
   readonly #script = readFileSync(new URL("guard.sh", import.meta.url), "utf8");
   #child: ChildProcess | undefined;
   #leaseEndsMs: number | undefined;
-  #termAtMs = Infinity;
+  #hasActed = false;
   #dismissed = false;
   #pauseMs = 0;
 
@@ -40,9 +40,9 @@ export class Guard {
     this.#tell();
   }
 
-  /** Whether it has heard nothing from us for so long that it has ended COMMAND. */
+  /** Whether it has heard nothing from us for so long that it has ended COMMAND. Known before COMMAND's end is. */
   get hasActed(): boolean {
-    return systemClock.monotonicMs() >= this.#termAtMs;
+    return this.#hasActed;
   }
 
   /** COMMAND has ended; the guard goes, and what COMMAND left behind in its group is left alone. */
@@ -57,13 +57,14 @@ export class Guard {
     const tenths = String(Math.ceil(killAfterMs / 100));
     // Not `sh guard.sh`: the path would name us, and `pkill -f holdfast` must not end the guard too.
     const child = spawn(SHELL, ["-c", 'eval "$GUARD"', "guard", kind, String(pid), tenths], {
-      stdio: ["pipe", "ignore", "ignore"],
+      stdio: ["pipe", "pipe", "ignore"],
       detached: true,
       env: { GUARD: this.#script, PATH: `${process.env["PATH"] ?? ""}:/usr/bin:/bin` },
       cwd: "/",
     });
     this.#child = child;
     child.stdin.on("error", () => {}); // it ended, and "exit" says so
+    child.stdout.once("data", () => (this.#hasActed = true));
     child.once("error", () => this.#restartLater());
     child.once("exit", () => {
       if (this.#dismissed) return;
@@ -87,7 +88,6 @@ export class Guard {
     const { killAfterMs, slackMs } = this.#options;
     const untilKill = Math.max(0, this.#leaseEndsMs - systemClock.monotonicMs() - slackMs);
     const untilTerm = Math.max(0, untilKill - killAfterMs);
-    this.#termAtMs = systemClock.monotonicMs() + untilTerm;
     pipe.write(`${seconds(untilTerm)} ${seconds(untilKill - untilTerm)}\n`);
   }
 

@@ -19,9 +19,19 @@ export function allProcesses(): ProcessEntry[] {
 }
 
 /** One process, or undefined when there is none with this id. */
-export function processEntry(pid: number): ProcessEntry | undefined {
+function processEntry(pid: number): ProcessEntry | undefined {
   if (entriesOfProc() !== undefined) return fromProc(pid);
   return fromPs().find((entry) => entry.pid === pid);
+}
+
+/**
+ * Whether Ctrl-Z has stopped it. A shell that starts a program by vfork(2) may be caught in the middle: then the child is
+ * stopped, and the shell sleeps in the kernel (D) until the child goes on.
+ */
+export function isStopped(pid: number): boolean {
+  const state = processEntry(pid)?.state;
+  if (state !== "D" && state !== "U") return state === "T";
+  return allProcesses().some((entry) => entry.parent === pid && entry.state === "T");
 }
 
 function entriesOfProc(): string[] | undefined {

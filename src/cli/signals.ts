@@ -2,7 +2,7 @@
 import { constants } from "node:os";
 import { Keyboard } from "./keyboard.ts";
 import { type Launched } from "./launch.ts";
-import { processEntry } from "./processes.ts";
+import { isStopped } from "./processes.ts";
 
 /** Those that end a wait. */
 const ENDING = ["SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM"] as const;
@@ -112,7 +112,7 @@ export class Signals {
     // would renew its lease.
     for (const delayMs of launched === undefined ? [] : LOOK_AFTER_MS) {
       await new Promise((done) => setTimeout(done, delayMs));
-      if (processEntry(launched?.pid ?? 0)?.state === "T") break;
+      if (launched !== undefined && isStopped(launched.pid)) break;
       if (delayMs === LOOK_AFTER_MS.at(-1)) return;
     }
     process.kill(process.pid, "SIGSTOP");
