@@ -58,6 +58,8 @@ export interface CaseDefinition {
   /** `promise/what-it-is-about`. */
   readonly id: `${Covered}/${string}`;
   readonly title: string;
+  /** The public incidents that this case is proof against: numbers of docs/incidents.md. */
+  readonly incidents?: readonly number[];
   readonly needs: Needs;
   readonly body: (stage: Stage) => Promise<void>;
   /** What engines without a needed trait are asked instead: that they refuse with the right error. */
@@ -69,6 +71,8 @@ export interface Case {
   readonly id: string;
   readonly promise: Covered;
   readonly title: string;
+  /** Numbers of docs/incidents.md. Empty unless the case itself runs. */
+  readonly incidents: readonly number[];
   readonly needs: Needs;
   /** "runs": the promise itself. "refuses": the engine does not offer it, and has to say so. Or why neither. */
   readonly status: "runs" | "refuses" | `not applicable: ${string}`;

@@ -28,16 +28,19 @@ function caseFor(subject: Subject, definition: CaseDefinition): Case {
     const { otherwise } = definition;
     if (otherwise === undefined) return notApplicable(definition, promise, `not promised (trait ${trait})`);
     const { title, body } = otherwise;
-    return { id, promise, title, needs: {}, status: "refuses", alone: false, run: () => run(subject, id, body) };
+    const refusing = { id, promise, title, incidents: [], needs: {}, status: "refuses", alone: false } as const;
+    return { ...refusing, run: () => run(subject, id, body) };
   }
   const lack = missing(subject, needs);
   if (lack !== undefined) return notApplicable(definition, promise, lack);
-  const { title, body } = definition;
-  return { id, promise, title, needs, status: "runs", alone: disturbs(needs), run: () => run(subject, id, body) };
+  const { title, body, incidents = [] } = definition;
+  const running = { id, promise, title, incidents, needs, status: "runs", alone: disturbs(needs) } as const;
+  return { ...running, run: () => run(subject, id, body) };
 }
 
 function notApplicable({ id, title, needs }: CaseDefinition, promise: Covered, why: string): Case {
-  return { id, promise, title, needs, status: `not applicable: ${why}`, alone: false, run: async () => {} };
+  const status = `not applicable: ${why}` as const;
+  return { id, promise, title, incidents: [], needs, status, alone: false, run: async () => {} };
 }
 
 /**

@@ -92,6 +92,20 @@ export function neverThrows<T>(call: () => Promise<T>): Promise<T> {
   return promise;
 }
 
+/** Collects what reaches nobody: rejections that float, errors that no listener takes. */
+export function unhandledErrors(): { end(): readonly unknown[] } {
+  const errors: unknown[] = [];
+  const note = (error: unknown): void => void errors.push(error);
+  const events = ["unhandledRejection", "uncaughtExceptionMonitor"] as const;
+  for (const event of events) process.on(event, note);
+  return {
+    end: () => {
+      for (const event of events) process.off(event, note);
+      return errors;
+    },
+  };
+}
+
 /** Resolves when `signal` aborts; to its reason. */
 export function aborted(signal: AbortSignal): Promise<unknown> {
   return new Promise((resolve) => {

@@ -17,7 +17,7 @@ export function registerConformance(subject: Subject, options: ConformanceOption
   const { concurrency = 8, timeoutMs: timeout = 60_000 } = options;
   const cases = conformanceCases(subject);
   const register = (each: Case): void => {
-    void test(`${each.id}: ${each.title}`, { timeout }, async (context) => {
+    void test(`${each.id}: ${each.title}${against(each)}`, { timeout }, async (context) => {
       if (each.status !== "runs") context.diagnostic(`${each.id}: ${each.status}`);
       await each.run();
     });
@@ -33,6 +33,11 @@ export function registerConformance(subject: Subject, options: ConformanceOption
       context.diagnostic(`the kit took ${Math.round(systemClock.monotonicMs() - startMs)} ms`);
     });
   });
+}
+
+function against({ incidents }: Case): string {
+  if (incidents.length === 0) return "";
+  return ` (incident${incidents.length > 1 ? "s" : ""} ${incidents.join(", ")})`;
 }
 
 function summary(cases: readonly Case[]): string[] {

@@ -65,7 +65,13 @@ export class PausableClock implements Clock {
 
 /** The machine's clock whose wall clock can be set: what a suspended machine, or a hand on the clock, looks like. */
 export class AdjustableClock extends PausableClock {
-  #offsetMs = 0;
+  #offsetMs: number;
+
+  /** @param offsetMs By how much the wall clock is wrong from the start. */
+  constructor(offsetMs = 0) {
+    super();
+    this.#offsetMs = offsetMs;
+  }
 
   jumpWall(ms: number): void {
     this.#offsetMs += ms;

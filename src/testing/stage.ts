@@ -100,6 +100,11 @@ export class Stage {
     return this.#once(this.hook("thawServer"));
   }
 
+  /** Kills the server until the returned function is called, or the case ends. */
+  async kill(): Promise<Restore> {
+    return this.#once(await this.hook("killServer")());
+  }
+
   async dropBells(): Promise<Restore> {
     return this.#once(await this.hook("dropBells")());
   }

@@ -26,6 +26,8 @@ export interface FaultHooks {
   cutConnections(): Promise<void>;
   /** Kills the server and starts it again with its data. Asked of engines with `traits.survivesRestart`. */
   restartServer(): Promise<void>;
+  /** Kills the server. The returned function starts it again, with its data. */
+  killServer(): Promise<Restore>;
   /** From now on wake-ups are lost, until the returned function is called. */
   dropBells(): Promise<Restore>;
   /** From now on commands take effect but their replies are lost, until the returned function is called. */
@@ -45,6 +47,7 @@ const HOOK_LIST: Record<HookName, true> = {
   thawServer: true,
   cutConnections: true,
   restartServer: true,
+  killServer: true,
   dropBells: true,
   loseReplies: true,
   countCommands: true,

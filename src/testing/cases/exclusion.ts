@@ -34,6 +34,7 @@ export const EXCLUSION: readonly CaseDefinition[] = [
   {
     id: "S1/connections",
     title: "at most one exclusive holder, over several connections",
+    incidents: [22],
     needs: {},
     body: async (stage) => {
       const managers = await Promise.all([stage.connect(), stage.connect(), stage.connect()]);
@@ -93,6 +94,7 @@ export const EXCLUSION: readonly CaseDefinition[] = [
   {
     id: "S1/stopped-holder",
     title: "a holder that was stopped for longer than its lease has lost it when it wakes",
+    incidents: [8],
     needs: { peers: "sharing" },
     body: async (stage) => {
       const locks = await stage.connect();
@@ -119,6 +121,7 @@ export const EXCLUSION: readonly CaseDefinition[] = [
   {
     id: "S1/blocked-event-loop",
     title: "after a blocked event loop isHeld() is right before any timer has run, and the signal aborts at once",
+    incidents: [52],
     needs: { peers: "alone" },
     body: async (stage) => {
       const peer = await stage.processPeer();

@@ -3,6 +3,9 @@ import assert from "node:assert/strict";
 import type { CaseDefinition } from "../case.ts";
 import { pause, rejectsWith, within } from "../expect.ts";
 
+/** How many commands an idle connection may cost in a while. */
+const FEW_COMMANDS = 2;
+
 export const HANDLE: readonly CaseDefinition[] = [
   {
     id: "handle/fields",
@@ -102,16 +105,43 @@ export const HANDLE: readonly CaseDefinition[] = [
     },
   },
   {
+    id: "handle/renewals-end",
+    title: "however soon a lock is released, nothing of it is renewed afterwards",
+    incidents: [13],
+    needs: { hooks: ["countCommands"], traits: ["lease"] },
+    body: async (stage) => {
+      const ttlMs = 600;
+      const locks = await stage.connect({ ttlMs });
+      const count = stage.hook("countCommands");
+      const idle = async (): Promise<number> => {
+        const before = await count();
+        await pause(2 * ttlMs);
+        return (await count()) - before;
+      };
+      await locks.request(stage.name, () => {});
+      const atFirst = await idle();
+      for (let turn = 0; turn < 20; turn++) await locks.request(`${stage.name} ${turn}`, () => {});
+      const afterwards = await idle();
+      // A hold that is forgotten would be renewed six times.
+      assert.ok(afterwards <= FEW_COMMANDS, `${afterwards} commands with nothing held, ${atFirst} before`);
+      assert.ok(atFirst <= FEW_COMMANDS, `${atFirst} commands with nothing held`);
+    },
+  },
+  {
     id: "handle/of-its-own",
     title: "the state is the handle's own: an earlier hold of the name says nothing about the later one",
+    incidents: [18],
     needs: {},
     body: async (stage) => {
       const locks = await stage.connect();
       const first = await locks.acquire(stage.name);
       await first.release();
-      const second = await locks.acquire(stage.name);
+      assert.equal(first.remainingMs(), 0);
+      const second = await locks.acquire(stage.name, { ttlMs: 20_000 });
       assert.equal(first.isHeld(), false);
       assert.equal(second.isHeld(), true);
+      // Session engines set the lease themselves.
+      if (stage.traits.lease === "lease") assert.ok(second.remainingMs() > 10_000, "the earlier lease's time");
       assert.notEqual(first.token, second.token);
       assert.notEqual(first.signal, second.signal);
       await within(stage.lateMs, "releasing", Promise.all([first.release(), second.release()]));

@@ -180,6 +180,7 @@ const minHold: CaseDefinition[] = [
   {
     id: "minHoldMs/released-early",
     title: "a release before that time leaves the place taken, ownerless, until it ends; then the next one has it",
+    incidents: [64],
     needs: { traits: ["minHold"] },
     otherwise: refusesMinHold,
     body: async (stage) => {
@@ -216,6 +217,7 @@ const minHold: CaseDefinition[] = [
   {
     id: "minHoldMs/exit",
     title: "a connection that closes leaves the place taken as well",
+    incidents: [64],
     needs: { traits: ["minHold"] },
     otherwise: refusesMinHold,
     body: async (stage) => {
@@ -290,6 +292,7 @@ const maxHold: CaseDefinition[] = [
   {
     id: "maxHoldMs/lost",
     title: 'after that time the lock is lost, reason "max-hold", and the next one has it at once',
+    incidents: [14],
     needs: {},
     body: async (stage) => {
       const [left, right] = await Promise.all([stage.connect(), stage.connect()]);

@@ -1,8 +1,9 @@
 /** L1 and L2: crashed users are got over, and a lost wake-up costs time only. */
 import assert from "node:assert/strict";
 import type { CaseDefinition } from "../case.ts";
-import { nowMs, pause, stillPending, within } from "../expect.ts";
+import { eventually, nowMs, pause, stillPending, within } from "../expect.ts";
 import type { HeldLock } from "../../index.ts";
+import { AdjustableClock } from "../pausable-clock.ts";
 import { refusesLimits } from "./semaphore.ts";
 import { refusesMinHold, refusesShared } from "./refusals.ts";
 
@@ -13,6 +14,7 @@ export const LIVENESS: readonly CaseDefinition[] = [
   {
     id: "L1/killed-holder",
     title: "the lock of a killed holder passes to the waiter within its lease, and on from there",
+    incidents: [16],
     needs: { peers: "sharing" },
     body: async (stage) => {
       const [left, right] = await Promise.all([stage.connect(), stage.connect()]);
@@ -35,17 +37,23 @@ export const LIVENESS: readonly CaseDefinition[] = [
   {
     id: "L1/killed-reader",
     title: "the shared lock of a killed reader passes on within its lease",
+    incidents: [19],
     needs: { peers: "sharing", traits: ["shared"] },
     otherwise: refusesShared,
     body: async (stage) => {
       const locks = await stage.connect();
       const peer = await stage.peer();
       await peer.acquire("lock", stage.name, { mode: "shared" });
-      const reader = await locks.acquire(stage.name, { mode: "shared" });
+      const reader = await locks.acquire(stage.name, { mode: "shared", ttlMs: stage.steadyTtlMs });
       const writing = locks.acquire(stage.name);
       await stage.pending(locks, 1);
-      await reader.release();
       await peer.kill();
+      // The living reader renews its own hold, and not the dead one's.
+      await eventually(stage.takeoverMs, "the killed reader is gone", async () => {
+        return (await stage.queue(locks)).held.length === 1;
+      });
+      assert.ok(reader.isHeld());
+      await reader.release();
       const writer = await within(stage.takeoverMs, "taking over from a killed reader", writing);
       await writer.release();
     },
@@ -98,6 +106,7 @@ export const LIVENESS: readonly CaseDefinition[] = [
   {
     id: "L1/killed-holder-with-a-minimum-hold",
     title: "the lock of a killed holder with a minimum hold passes on when that ends, not before",
+    incidents: [64],
     needs: { peers: "sharing", traits: ["minHold"] },
     otherwise: refusesMinHold,
     body: async (stage) => {
@@ -129,8 +138,42 @@ export const LIVENESS: readonly CaseDefinition[] = [
     },
   },
   {
+    id: "L1/drifted-clocks",
+    title: "clients whose wall clocks are hours apart share one queue: nobody's lease ends early or late",
+    incidents: [17],
+    needs: { hooks: ["connectWithClock"] },
+    body: async (stage) => {
+      const ttlMs = stage.steadyTtlMs;
+      const clocks = [5, 0, -5].map((hours) => new AdjustableClock(hours * 3_600_000));
+      const managers = await Promise.all(clocks.map((clock) => stage.connectWithClock(clock, { ttlMs })));
+      const [ahead, right, behind] = managers;
+      assert.ok(ahead && right && behind);
+      const holder = await ahead.acquire(stage.name);
+      const waiting = [right.acquire(stage.name)];
+      await stage.pending(right, 1);
+      waiting.push(behind.acquire(stage.name));
+      await stage.pending(right, 2);
+      await pause(1.2 * ttlMs);
+      assert.ok(holder.isHeld());
+      for (const locks of managers) {
+        const { held, pending } = await stage.queue(locks);
+        assert.deepEqual([held.length, pending.length], [1, 2]);
+        const left = held[0]?.remainingMs;
+        if (stage.traits.lease === "lease")
+          assert.ok(left != null && left > 0 && left <= ttlMs + 1_000, `${left} ms left`);
+      }
+      await holder.release();
+      const first = await within(stage.hangMs, "the first waiter", Promise.race(waiting));
+      assert.ok(first.isHeld() && first.token > holder.token);
+      await first.release();
+      const both = await within(stage.hangMs, "the other waiter", Promise.all(waiting));
+      for (const lock of both) await lock.release();
+    },
+  },
+  {
     id: "L2/lost-bells",
     title: "a lost wake-up costs a keep-alive period at most, not a hang",
+    incidents: [10],
     needs: { hooks: ["dropBells"] },
     body: async (stage) => {
       const [left, right] = await Promise.all([stage.connect(), stage.connect()]);
@@ -147,6 +190,7 @@ export const LIVENESS: readonly CaseDefinition[] = [
   {
     id: "L2/no-polling",
     title: "a waiter costs its keep-alives, not a poll every moment",
+    incidents: [51],
     needs: { hooks: ["countCommands"] },
     body: async (stage) => {
       const ttlMs = Math.max(stage.ttlMs, 3_000);

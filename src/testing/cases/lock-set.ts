@@ -66,6 +66,7 @@ export const LOCK_SET: readonly CaseDefinition[] = [
   {
     id: "acquireAll/circle",
     title: "two that want the same names in opposite orders both get them",
+    incidents: [20],
     needs: {},
     body: async (stage) => {
       const [left, right] = await Promise.all([stage.connect(), stage.connect()]);

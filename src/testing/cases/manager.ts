@@ -308,6 +308,7 @@ const naming: CaseDefinition[] = [
   {
     id: "names/apart",
     title: "names are data: strange ones are all different, all safe, and come back as they were",
+    incidents: [34, 40],
     needs: {},
     body: async (stage) => {
       const locks = await stage.connect({ ttlMs: 30_000 });

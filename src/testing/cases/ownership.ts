@@ -3,6 +3,23 @@ import assert from "node:assert/strict";
 import type { CaseDefinition } from "../case.ts";
 import { pause, rejectsWith, within } from "../expect.ts";
 import { HoldfastError } from "../../index.ts";
+import { AdjustableClock } from "../pausable-clock.ts";
+
+const OWNER_BITS = 128;
+
+/** Whose `random` always says the same, and which counts the secrets that are drawn of it. */
+class LoadedDice extends AdjustableClock {
+  secrets = 0;
+
+  override random(): number {
+    return 0.5;
+  }
+
+  override randomBytes(size: number): Uint8Array {
+    if (size * 8 >= OWNER_BITS) this.secrets++;
+    return super.randomBytes(size);
+  }
+}
 
 export const OWNERSHIP: readonly CaseDefinition[] = [
   {
@@ -25,6 +42,7 @@ export const OWNERSHIP: readonly CaseDefinition[] = [
   {
     id: "S4/release-after-loss",
     title: "releasing after a loss resolves quietly and leaves the next holder alone",
+    incidents: [45],
     needs: {},
     body: async (stage) => {
       const [left, right] = await Promise.all([stage.connect(), stage.connect()]);
@@ -74,6 +92,25 @@ export const OWNERSHIP: readonly CaseDefinition[] = [
     },
   },
   {
+    id: "S4/owners",
+    title: "owners are secrets of 128 bits, one per request: a generator that repeats itself confuses nobody",
+    incidents: [9],
+    needs: { hooks: ["connectWithClock"] },
+    body: async (stage) => {
+      const dice = [new LoadedDice(), new LoadedDice()] as const;
+      const [left, right] = await Promise.all(dice.map((each) => stage.connectWithClock(each)));
+      assert.ok(left && right);
+      const before = dice[0].secrets;
+      for (let round = 1; round <= 4; round++) {
+        const lock = await left.acquire(stage.name);
+        assert.ok(dice[0].secrets - before >= round, `${dice[0].secrets - before} secrets for ${round} requests`);
+        assert.equal(await right.tryAcquire(stage.name), null);
+        assert.equal(await left.tryAcquire(stage.name), null, "another request of one client passes for the holder's");
+        await lock.release();
+      }
+    },
+  },
+  {
     id: "S4/others-close",
     title: "a connection that closes releases its own locks only",
     needs: {},
@@ -91,6 +128,7 @@ export const OWNERSHIP: readonly CaseDefinition[] = [
   {
     id: "S5/stopped-waiter",
     title: "a waiter that is stopped past its lease never wakes to a lock that is over",
+    incidents: [2, 31],
     needs: { peers: "sharing" },
     body: async (stage) => {
       const locks = await stage.connect();
@@ -114,6 +152,7 @@ export const OWNERSHIP: readonly CaseDefinition[] = [
   {
     id: "S5/slow-answer",
     title: "a grant whose answer took longer than the lease is not handed over",
+    incidents: [2, 31],
     needs: { hooks: ["freezeServer", "thawServer"] },
     body: async (stage) => {
       const locks = await stage.connect();

@@ -7,12 +7,30 @@ export const PROCESS: readonly CaseDefinition[] = [
   {
     id: "process/held-lets-go",
     title: "a held lock does not keep the process alive",
+    incidents: [6],
     needs: { peers: "alone" },
     body: async (stage) => {
       const peer = await stage.processPeer();
       await peer.acquire("lock", stage.name, { ttlMs: 60_000 });
       await peer.detach();
       assert.equal(await within(stage.hangMs, "the end of a process that holds a lock", peer.exited), 0);
+    },
+  },
+  {
+    id: "process/renewal-under-way",
+    title: "nor does a lock that was released while its renewal was under way",
+    incidents: [6],
+    needs: { peers: "alone" },
+    body: async (stage) => {
+      const peer = await stage.processPeer();
+      for (let round = 0; round < 3; round++) {
+        await peer.acquire("lock", stage.name, { ttlMs: 60_000 });
+        void peer.renew("lock");
+        await peer.release("lock");
+      }
+      await peer.detach();
+      const endMs = stage.takeoverMs + stage.lateMs;
+      assert.equal(await within(endMs, "the end of a process that has released", peer.exited), 0);
     },
   },
   {

@@ -42,6 +42,7 @@ export const SEMAPHORE: readonly CaseDefinition[] = [
   {
     id: "semaphore/out-of-order",
     title: "whichever holder leaves, the next waiter comes in",
+    incidents: [68],
     needs: { traits: ["limits"] },
     otherwise: refusesLimits,
     body: async (stage) => {

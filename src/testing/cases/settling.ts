@@ -47,6 +47,7 @@ export const SETTLING: readonly CaseDefinition[] = [
   {
     id: "L3/aborts-that-cross-grants",
     title: "an abort at the moment of the grant leaves the lock held by its caller or by nobody",
+    incidents: [12],
     needs: {},
     body: async (stage) => {
       const [left, right] = await Promise.all([stage.connect(), stage.connect()]);
@@ -89,6 +90,7 @@ export const SETTLING: readonly CaseDefinition[] = [
   {
     id: "L3/frozen",
     title: "a request that timed out while the engine was frozen does not hold up others afterwards",
+    incidents: [12],
     needs: { hooks: ["freezeServer", "thawServer"] },
     body: async (stage) => {
       const [left, right] = await Promise.all([stage.connect(), stage.connect()]);
@@ -108,6 +110,7 @@ export const SETTLING: readonly CaseDefinition[] = [
   {
     id: "L4/lost-reply-to-a-request",
     title: "a request whose reply is lost is found again, or gone; no orphan blocks the name",
+    incidents: [23],
     needs: { hooks: ["loseReplies"] },
     body: async (stage) => {
       // With so long a lease an orphan would block the name until the case gives up.
@@ -134,18 +137,44 @@ export const SETTLING: readonly CaseDefinition[] = [
   {
     id: "L4/lost-reply-to-a-release",
     title: "a release whose reply is lost resolves, and the lock is free",
+    incidents: [33],
     needs: { hooks: ["loseReplies"] },
     body: async (stage) => {
       const ttlMs = LONG_TTL_MS;
       const [left, right] = await Promise.all([stage.connect({ ttlMs }), stage.connect({ ttlMs })]);
       const lock = await left.acquire(stage.name);
+      const waiting = right.acquire(stage.name);
+      await stage.pending(left, 1);
       const restore = await stage.loseReplies();
       const releasing = lock.release();
       await pause(stage.ttlMs / 4);
       await restore();
       await within(stage.hangMs, "a release whose reply was lost", releasing);
-      const next = await within(stage.hangMs, "the next request", right.acquire(stage.name));
+      const next = await within(stage.hangMs, "the next request", waiting);
+      await next.renew();
+      assert.ok(next.isHeld(), "the release, tried again, ended the next hold");
+      assert.equal(await left.tryAcquire(stage.name), null);
       await next.release();
+      await (await within(stage.hangMs, "another request", left.acquire(stage.name))).release();
+    },
+  },
+  {
+    id: "L4/cut-releases",
+    title: "releases under way when all connections are cut are tried again: nothing blocks the name for its lease",
+    incidents: [24],
+    needs: { hooks: ["cutConnections"] },
+    body: async (stage) => {
+      const ttlMs = LONG_TTL_MS;
+      const locks = await stage.connect({ ttlMs });
+      for (let round = 0; round < 4; round++) {
+        const lock = await locks.acquire(stage.name);
+        const releasing = lock.release();
+        if (round % 2 > 0) await pause(round);
+        await stage.hook("cutConnections")();
+        await within(stage.hangMs, "a release during a cut", releasing);
+        await (await within(stage.hangMs, "the same client's next request", locks.acquire(stage.name))).release();
+      }
+      await stage.gone(locks);
     },
   },
   {
@@ -192,6 +221,30 @@ export const SETTLING: readonly CaseDefinition[] = [
       await within(stage.takeoverMs + stage.hangMs, "close() while frozen", locks.close());
       assert.equal(holder.isHeld(), false);
       await thaw();
+    },
+  },
+  {
+    id: "L5/lapsed-waiter",
+    title: "a waiter whose place has ended while it was stopped learns it long before its turn, and queues again",
+    incidents: [32],
+    needs: { peers: "sharing" },
+    body: async (stage) => {
+      const locks = await stage.connect({ ttlMs: stage.steadyTtlMs });
+      const peer = await stage.peer();
+      const holder = await locks.acquire(stage.name);
+      const acquiring = peer.acquire("lock", stage.name);
+      await stage.pending(locks, 1);
+      peer.pause();
+      await eventually(stage.takeoverMs, "its place ends", async () => {
+        return (await stage.queue(locks)).pending.length === 0;
+      });
+      peer.resume();
+      await stage.pending(locks, 1);
+      assert.ok(holder.isHeld());
+      await holder.release();
+      const look = await within(stage.takeoverMs + stage.hangMs, "the waiter that was stopped", acquiring);
+      assert.ok(look.held && look.token > holder.token);
+      await peer.release("lock");
     },
   },
   {

@@ -61,6 +61,7 @@ export const TOKENS: readonly CaseDefinition[] = [
   {
     id: "S2/after-a-steal",
     title: "a waiter that was queued before a steal is granted a higher token than the thief's",
+    incidents: [67],
     needs: { traits: ["steal"] },
     otherwise: refusesSteal,
     body: async (stage) => {

@@ -51,6 +51,7 @@ export function memorySubject({ store = (own) => own, engine = (own) => own }: A
       connectNowhere: "there is no server that could be away",
       loseSession: "its leases are its own, not a session's",
       restartServer: "it ends with its process",
+      killServer: "it has no server",
     },
   };
 }

@@ -92,6 +92,10 @@ function mysqlSubject(name: string, reach: Reach): Subject {
         proxy?.reset();
       },
       restartServer: () => running().restart(),
+      async killServer() {
+        await running().kill();
+        return () => running().restart();
+      },
       async dropBells() {
         bellsDropped = true;
         return async () => {

@@ -106,6 +106,14 @@ function redisSubject(name: string, start: () => Promise<Deployment>, reach: str
       await Promise.all(servers.map((server) => server.restart()));
       await serving?.();
     },
+    killServer: async () => {
+      const { servers, serving } = running();
+      await Promise.all(servers.map((server) => server.kill()));
+      return async () => {
+        await Promise.all(servers.map((server) => server.restart()));
+        await serving?.();
+      };
+    },
     dropBells: async () => {
       deaf = true;
       return async () => {

@@ -82,7 +82,10 @@ export function redlockSubject(count: number, library: "ioredis" | "redis"): Sub
         return Math.max(...counts);
       },
     },
-    whyNot: { loseSession: "its leases are its own, not a session's" },
+    whyNot: {
+      killServer: "a majority that was away has no vote until an operator says so: a test of its own",
+      loseSession: "its leases are its own, not a session's",
+    },
   };
 }
 

@@ -63,6 +63,7 @@ export function sqliteSubject(): Subject {
       connectNowhere: "a missing file is made, and a missing folder is a ConfigError",
       loseSession: "its leases are its own, not a session's",
       restartServer: "it has no server",
+      killServer: "it has no server",
     },
   };
 }

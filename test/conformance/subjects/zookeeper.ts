@@ -149,6 +149,10 @@ function zookeeperSubject({ name, fair, size }: Variant): Subject {
         for (const proxy of stand.proxies) proxy.reset();
       },
       restartServer: () => stand.restart(),
+      async killServer() {
+        await Promise.all(stand.servers.map((server) => server.kill()));
+        return async () => void (await Promise.all(stand.servers.map((server) => server.restart())));
+      },
       async dropBells() {
         stand.bellsDropped = true;
         return async () => {
