@@ -10,6 +10,7 @@ import { type RedlockNode } from "./node.ts";
 import { ACQUIRE, lockKey, NODE_KEY, RAISE } from "./scripts.ts";
 import { Tally } from "./tally.ts";
 import { type Terms } from "./terms.ts";
+import { type Touched } from "./touched.ts";
 
 export interface Wish {
   readonly name: string;
@@ -20,7 +21,7 @@ export interface Wish {
   /** JSON, shown by `query()`. */
   readonly client: string;
   /** Every node that is asked is added: it may hold the owner's vote until it is told otherwise. */
-  readonly touched: Set<RedlockNode>;
+  readonly touched: Touched;
 }
 
 export type BallotResult =
@@ -79,8 +80,9 @@ export class Ballot {
     }
     if (!this.#open) return;
     for (const node of able) {
-      this.#wish.touched.add(node);
-      node.eval(ACQUIRE, keys, [node.run, String(terms.maxTtlMs), ...tail]).then(
+      const answer = node.eval(ACQUIRE, keys, [node.run, String(terms.maxTtlMs), ...tail]);
+      this.#wish.touched.add(node, answer);
+      answer.then(
         (reply) => this.#answered(node, reply),
         (error: unknown) => this.#withhold(node, messageOf(error)),
       );

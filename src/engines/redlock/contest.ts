@@ -8,9 +8,9 @@ import { newOwner } from "../../engine/name.ts";
 import { Ballot, type BallotResult } from "./ballot.ts";
 import { leaveNodes, RedlockGrant, type GrantGround } from "./grant.ts";
 import { type Line, type Place } from "./line.ts";
-import { type RedlockNode } from "./node.ts";
 import { type Proposals } from "./proposals.ts";
 import { nodeLeaseMs } from "./terms.ts";
+import { Touched } from "./touched.ts";
 
 export interface ContestGround extends GrantGround {
   readonly bell: string;
@@ -124,7 +124,7 @@ export class Contest {
     const { name, ttlMs } = this.#spec;
     // A new owner for each ballot: a release of the former one that arrives late must not take this one's votes.
     const owner = `${bell}.${newOwner(electorate.clock)}`;
-    const touched = new Set<RedlockNode>();
+    const touched = new Touched();
     const proposal = proposals.next(name);
     const wish = { name, owner, leaseMs: this.#leaseMs, proposal, client: this.#client, touched };
     const startedAtMs = this.#now();

@@ -5,9 +5,9 @@ import { type Grant, type Lease } from "../../engine/engine.ts";
 import { EngineUnavailableError, lossError, type LossReason } from "../../engine/errors.ts";
 import { laterLease, remainingMs } from "../../engine/lease.ts";
 import { type Electorate } from "./ballot.ts";
-import { type RedlockNode } from "./node.ts";
 import { type RenewalResult, type Renewals } from "./renewals.ts";
 import { BELL_PREFIX, lockKey, RELEASE, waitKey } from "./scripts.ts";
+import { type Touched } from "./touched.ts";
 
 export interface GrantGround {
   readonly electorate: Electorate;
@@ -25,7 +25,7 @@ export interface Won {
   readonly leaseMs: number;
   readonly token: bigint;
   readonly lease: Lease;
-  readonly touched: Set<RedlockNode>;
+  readonly touched: Touched;
   /** Nodes whose votes have arrived, by index; late ones are still added. */
   readonly voters: ReadonlySet<number>;
 }
@@ -40,6 +40,8 @@ export class RedlockGrant implements Grant {
   #voters: ReadonlySet<number>;
   /** Nodes that may have lost the lock and set it again: all that have not said "held" in every round. */
   readonly #unsure = new Set<number>();
+  /** When the last renewal went out, which may have made the lease on the nodes longer than we know. Monotonic. */
+  #askedAtMs = -Infinity;
   #renewing: Promise<void> | undefined;
   #leaving: Promise<void> | undefined;
   #loss: LossReason | undefined;
@@ -85,6 +87,7 @@ export class RedlockGrant implements Grant {
   async #renewOnce(): Promise<void> {
     const { name, owner, leaseMs, client, touched } = this.#won;
     if (this.#running()) this.#voters = new Set(this.#won.voters);
+    this.#askedAtMs = this.#ground.electorate.clock.monotonicMs();
     const result = await this.#ground.renewals.renew({ name, owner, leaseMs, client, touched, token: this.token });
     if (this.#leaving !== undefined) return;
     this.#count(result);
@@ -131,7 +134,7 @@ export class RedlockGrant implements Grant {
   #leave(): Promise<void> {
     this.#ground.forget(this);
     const { name, owner, leaseMs, touched } = this.#won;
-    const untilMs = this.#lease.from.monoMs + leaseMs;
+    const untilMs = Math.max(this.#lease.from.monoMs, this.#askedAtMs) + leaseMs;
     const leaving = { name, owner, touched, untilMs, ring: true };
     return leaveNodes(this.#ground.electorate, this.#ground.departures, leaving);
   }
@@ -140,8 +143,7 @@ export class RedlockGrant implements Grant {
 export interface Leaving {
   readonly name: string;
   readonly owner: string;
-  /** The nodes that may hold the owner's vote. */
-  readonly touched: ReadonlySet<RedlockNode>;
+  readonly touched: Touched;
   /** When its leases on the nodes end by themselves, on our monotonic clock. */
   readonly untilMs: number;
   /** Whether to ring those who wait. */
@@ -157,7 +159,7 @@ export function leaveNodes({ nodes, terms }: Electorate, departures: Departures,
   const { name, owner, untilMs, ring } = leaving;
   const keys = [lockKey(name), waitKey(name)];
   const args = [owner, String(terms.rememberMs), BELL_PREFIX, name, ring ? "1" : "0"];
-  const left = new Set(leaving.touched);
+  const left = new Set(leaving.touched.leave());
   return new Promise((resolve) => {
     const leave = (): Promise<void> =>
       new Promise((leftAll, failed) => {
@@ -170,17 +172,20 @@ export function leaveNodes({ nodes, terms }: Electorate, departures: Departures,
         };
         if (open === 0) leftAll();
         for (const node of left) {
-          node.eval(RELEASE, keys, args).then(
-            () => {
-              left.delete(node);
-              if (nodes.length - left.size >= terms.quorum) resolve();
-              settled();
-            },
-            (error: unknown) => {
-              failure = error;
-              settled();
-            },
-          );
+          const release = (): void => {
+            node.eval(RELEASE, keys, args).then(
+              () => {
+                left.delete(node);
+                if (nodes.length - left.size >= terms.quorum) resolve();
+                settled();
+              },
+              (error: unknown) => {
+                failure = error;
+                settled();
+              },
+            );
+          };
+          leaving.touched.whenAnswered(node, release);
         }
       });
     void departures.depart(leave, untilMs).then(resolve);

@@ -3,6 +3,7 @@ import { instant, type Clock, type Instant } from "../../engine/clock.ts";
 import { type Electorate } from "./ballot.ts";
 import { type RedlockNode } from "./node.ts";
 import { lockKey, NODE_KEY, RENEW } from "./scripts.ts";
+import { type Touched } from "./touched.ts";
 
 export interface Renewal {
   readonly name: string;
@@ -11,7 +12,7 @@ export interface Renewal {
   readonly token: bigint;
   readonly client: string;
   /** Every node that is asked is added: it may have set the lock again. */
-  readonly touched: Set<RedlockNode>;
+  readonly touched: Touched;
 }
 
 /** What one node said: see renew.lua. "silent": it did not answer, or has no vote. */
@@ -53,7 +54,11 @@ export class Renewals {
   }
 
   #send(): void {
-    const waiting = this.#waiting;
+    // What was released in this same turn is not asked for: it would be set again.
+    const waiting = this.#waiting.filter(({ renewal, answers, resolve }) => {
+      if (renewal.touched.left) resolve({ from: instant(this.#clock), answers });
+      return !renewal.touched.left;
+    });
     this.#waiting = [];
     for (let from = 0; from < waiting.length; from += LARGEST_BATCH) {
       this.#round(waiting.slice(from, from + LARGEST_BATCH));
@@ -82,7 +87,6 @@ export class Renewals {
   async #ask(node: RedlockNode, batch: readonly Waiting[]): Promise<void> {
     const { terms } = this.#electorate;
     if (!node.admitted) return;
-    for (const { renewal } of batch) renewal.touched.add(node);
     // A node whose clock is out of step keeps what it has, but gets nothing new: it has no vote.
     const joins = this.#electorate.trusts(node);
     const keys = [NODE_KEY, ...batch.map(({ renewal }) => lockKey(renewal.name))];
@@ -92,12 +96,11 @@ export class Renewals {
       joins ? String(renewal.token) : "0",
       renewal.client,
     ]);
+    const common = [node.run, String(terms.maxTtlMs), String(terms.rememberMs)];
+    const answer = node.eval(RENEW, keys, [...common, ...args]);
+    for (const { renewal } of batch) renewal.touched.add(node, answer);
     try {
-      const reply = await node.eval(
-        RENEW,
-        keys,
-        [node.run, String(terms.maxTtlMs), String(terms.rememberMs)].concat(args),
-      );
+      const reply = await answer;
       if (reply[0] === "foreign") {
         node.markForeign();
         return;
