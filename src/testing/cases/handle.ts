@@ -91,9 +91,11 @@ export const HANDLE: readonly CaseDefinition[] = [
   {
     id: "handle/late-renewal",
     title: "a renewal under way when the lock is released changes nothing",
+    incidents: [13],
     needs: {},
     body: async (stage) => {
-      const locks = await stage.connect();
+      // A place that the renewal had taken anew would stay for so long.
+      const locks = await stage.connect({ ttlMs: 60_000 });
       const lock = await locks.acquire(stage.name);
       const renewing = lock.renew().catch(() => {});
       await lock.release();

@@ -196,7 +196,7 @@ test(
 );
 
 test(
-  "incident 47, 49: in a Cluster every name has one slot; first requests may come all at once",
+  "incidents 47, 49: in a Cluster every name has one slot; first requests may come all at once",
   incident(async (t) => {
     const cluster = await startRedisCluster();
     t.after(() => cluster.stop());

@@ -88,7 +88,7 @@ test(
 );
 
 test(
-  "incident 13, 51: after quick releases nothing is renewed; a hundred waiters cost next to no commands",
+  "incidents 13, 51: after quick releases nothing is renewed; a hundred waiters cost next to no commands",
   incident(async (t) => {
     const redis = await server(t);
     const locks = await locksOn(t, redis);
@@ -123,7 +123,7 @@ test(
 );
 
 test(
-  "incident 16, 19: a dead holder's place ends by its own lease; a living reader renews its own only",
+  "incidents 16, 19: a dead holder's place ends by its own lease; a living reader renews its own only",
   incident(async (t) => {
     const redis = await server(t);
     const locks = await locksOn(t, redis);
@@ -230,7 +230,7 @@ const HOSTILE = [
 ];
 
 test(
-  "incident 34, 40: names are data: hostile ones are all different, all free, all listed",
+  "incidents 34, 40: names are data: hostile ones are all different, all free, all listed",
   incident(async (t) => {
     const redis = await server(t);
     const locks = await locksOn(t, redis);

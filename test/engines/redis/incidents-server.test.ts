@@ -6,7 +6,7 @@ import { LockLostError } from "../../../src/index.ts";
 import { aborted, eventually, incident, locksOn, server, sleep, within } from "./stage.ts";
 
 test(
-  "incident 2, 31: a grant that comes late is never past its lease when it arrives",
+  "incidents 2, 31: a grant that comes late is never past its lease when it arrives",
   incident(async (t) => {
     const redis = await server(t);
     const locks = await locksOn(t, redis);
@@ -21,7 +21,7 @@ test(
 );
 
 test(
-  "incident 3, 45: releasing a lock whose lease ran out on a frozen server resolves quietly and in time",
+  "incidents 3, 45: releasing a lock whose lease ran out on a frozen server resolves quietly and in time",
   incident(async (t) => {
     const redis = await server(t);
     const locks = await locksOn(t, redis);
@@ -34,7 +34,7 @@ test(
 );
 
 test(
-  "incident 4, 35: a frozen server: the loss is signalled at the local deadline, not when it answers",
+  "incidents 4, 35: a frozen server: the loss is signalled at the local deadline, not when it answers",
   incident(async (t) => {
     const redis = await server(t);
     const locks = await locksOn(t, redis, { commandTimeoutMs: 20_000 });
@@ -50,7 +50,7 @@ test(
 );
 
 test(
-  "incident 5, 11: a killed server: nothing unhandled, the signal at the deadline, and on again afterwards",
+  "incidents 5, 11: a killed server: nothing unhandled, the signal at the deadline, and on again afterwards",
   incident(async (t) => {
     const redis = await server(t);
     const unhandled: unknown[] = [];

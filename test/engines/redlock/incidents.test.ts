@@ -145,7 +145,7 @@ describe("nodes that die", () => {
   before(async () => (deployment = await startDeployment(5)));
   after(async () => await deployment.stop());
 
-  test("incidents 46 and 48: two of five dead are no error; one that comes back joins a held lock again", async () => {
+  test("incidents 46, 48: two of five dead are no error; one that comes back joins a held lock again", async () => {
     const locks = await deployment.connect();
     const held = await locks.acquire("kept", { ttlMs: 3_000 });
     await Promise.all([deployment.servers[3]?.kill(), deployment.servers[4]?.kill()]);
@@ -166,7 +166,7 @@ describe("nodes that die", () => {
     await held.release();
   });
 
-  test("incident 5: all servers killed: the signal at the deadline, and nothing unhandled", async () => {
+  test("incidents 5, 11: all servers killed: the signal at the deadline, and nothing unhandled", async () => {
     const unhandled: unknown[] = [];
     const note = (error: unknown): void => void unhandled.push(error);
     process.on("unhandledRejection", note);

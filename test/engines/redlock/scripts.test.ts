@@ -223,7 +223,7 @@ test("admit: raises every counter to the floor, and happens once for each incarn
   assert.deepEqual(await acquire("x.1", { run: "run-2", name: "b" }), ["vote", 901]);
 });
 
-test("a name that was forgotten starts above what it had, and the floor moves only now and then", async () => {
+test("incident 21: a name that was forgotten starts above what it had, and the floor moves only now and then", async () => {
   const rememberMs = "60000";
   await acquire("x.1", { proposal: 500, rememberMs, leaseMs: 100 });
   await acquire("x.1", { name: "b", rememberMs, leaseMs: 100 });

@@ -281,7 +281,7 @@ test("incident 34: no name is another's prefix, path or pattern; each is its own
   await locks.close();
 });
 
-test("many processes make the file at once, and all get in", async (t) => {
+test("incident 47: many processes make the file at once, and all get in", async (t) => {
   const path = join(temporaryFolder(t), "locks.db");
   const workers = Array.from({ length: 6 }, () => startProcess(t));
   // Started first, so that they meet.

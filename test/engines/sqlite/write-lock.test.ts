@@ -84,6 +84,19 @@ test("while another process writes, the event loop turns and the request waits",
   await locks.close();
 });
 
+test("incident 43: time is read after the wait for the write lock: what ended meanwhile has ended, what is new is whole", async (t) => {
+  const file = new LockFile(t);
+  const { store } = await file.visit({ clock: systemClock });
+  tokenOf(await store.request(file.ask({ ttlMs: 400 })));
+  const other = occupy(t, file.path);
+  const asking = store.request(file.ask({ wait: false, ttlMs: 5_000 }));
+  await sleep(1_200);
+  other.free();
+  tokenOf(await asking);
+  const [entry] = await store.inspect("x");
+  assert.ok((entry?.remainingMs ?? 0) > 4_200, `${entry?.remainingMs} ms are left of 5,000`);
+});
+
 test("a write lock that is never given back is reported in bounded time, and the process may end", async (t) => {
   const file = new LockFile(t);
   const { store } = await file.visit({ clock: systemClock });

@@ -39,13 +39,17 @@ before(async () => {
   });
 });
 
-test("cut off with its follower, the holder knows before the next is granted", { timeout: 240_000 }, async (t) => {
-  const { abortedMs, grantedMs } = await cutOff(t.signal);
-  t.diagnostic(
-    `the signal aborted after ${Math.round(abortedMs)} ms, the next was granted after ${Math.round(grantedMs)} ms`,
-  );
-  assert.ok(abortedMs < grantedMs, `aborted after ${abortedMs} ms, the next granted after ${grantedMs} ms`);
-});
+test(
+  "incident 59: cut off with its follower, the holder knows before the next is granted",
+  { timeout: 240_000 },
+  async (t) => {
+    const { abortedMs, grantedMs } = await cutOff(t.signal);
+    t.diagnostic(
+      `the signal aborted after ${Math.round(abortedMs)} ms, the next was granted after ${Math.round(grantedMs)} ms`,
+    );
+    assert.ok(abortedMs < grantedMs, `aborted after ${abortedMs} ms, the next granted after ${grantedMs} ms`);
+  },
+);
 
 /** The leader's lag is what makes the difference: this shows that the test above can fail. */
 test("without leaderLagMs both would hold the lock", { timeout: 240_000 }, async (t) => {

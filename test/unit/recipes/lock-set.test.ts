@@ -67,7 +67,7 @@ test("an abort withdraws what is pending and gives back what is held", async () 
   await locks.close();
 });
 
-test("two that want the same names in opposite orders never wait in a circle", async () => {
+test("incident 20: two that want the same names in opposite orders never wait in a circle", async () => {
   const locks = await connect("memory:");
   let rounds = 0;
   const worker = async (names: string[]) => {

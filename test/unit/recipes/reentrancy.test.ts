@@ -23,7 +23,7 @@ test("a nested request goes on under the same hold, and the hold ends with the o
   await locks.close();
 });
 
-test("another task, another mutex and a plain request are kept out", async () => {
+test("incident 22: another task, another mutex and a plain request are kept out", async () => {
   const locks = await connect("memory:");
   const mutex = locks.mutex("m", { reentrant: true });
   const order: string[] = [];
