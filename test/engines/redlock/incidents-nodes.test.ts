@@ -80,10 +80,13 @@ describe("nodes", () => {
 
   test("incident 47: many clients find fresh nodes at once: one deployment, and everybody is served", async (t) => {
     const servers = await Promise.all(Array.from({ length: 3 }, () => startRedis()));
-    t.after(() => Promise.all(servers.map((server) => server.stop())));
     const urls = servers.map(({ url }) => url);
     const open = (): Promise<LockManager> => connect(redlock({ urls, ...TERMS, ...BRIEF }), { ttlMs: 500 });
     const managers = await Promise.all(Array.from({ length: 4 }, open));
+    t.after(async () => {
+      await Promise.all(managers.map((locks) => locks.close()));
+      await Promise.all(servers.map((server) => server.stop()));
+    });
     let inside = 0;
     const tokens = await Promise.all(
       managers.map((locks) =>
@@ -94,7 +97,7 @@ describe("nodes", () => {
           return lock.token;
         }),
       ),
-    ).finally(() => Promise.all(managers.map((locks) => locks.close())));
+    );
     assert.equal(new Set(tokens).size, managers.length);
   });
 
