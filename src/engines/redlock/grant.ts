@@ -185,6 +185,9 @@ export function leaveNodes({ nodes, terms }: Electorate, departures: Departures,
               },
             );
           };
+          // Behind what is still on its way, which would be in the way of our own next ballot; and again when that has its
+          // answer: it may have had to be sent again, and then came behind the first release.
+          if (!leaving.touched.isAnswered(node)) node.eval(RELEASE, keys, args).catch(() => {});
           leaving.touched.whenAnswered(node, release);
         }
       });

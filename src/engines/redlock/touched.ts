@@ -37,10 +37,14 @@ export class Touched {
     return [...this.#asked.keys()];
   }
 
-  /** Calls `go` when nothing of the owner's is on its way to `node`: at once, if nothing is. */
+  /** Whether nothing of the owner's is on its way to `node`. */
+  isAnswered(node: RedlockNode): boolean {
+    return (this.#asked.get(node)?.unanswered ?? 0) === 0;
+  }
+
+  /** Calls `go` when that is so: now, or later. */
   whenAnswered(node: RedlockNode, go: () => void): void {
-    const asked = this.#asked.get(node);
-    if (asked === undefined || asked.unanswered === 0) go();
-    else asked.whenAnswered.push(go);
+    if (this.isAnswered(node)) go();
+    else this.#asked.get(node)?.whenAnswered.push(go);
   }
 }
