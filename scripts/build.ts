@@ -1,6 +1,6 @@
 /** Compiles `src` to `dist`, copies the scripts (.lua, .sql) that stand beside the code, and bundles the command line. */
 import { spawnSync } from "node:child_process";
-import { chmodSync, cpSync, rmSync } from "node:fs";
+import { cpSync, rmSync } from "node:fs";
 import { bundleCommandLine } from "./bundle-command-line.ts";
 
 rmSync("dist", { recursive: true, force: true });
@@ -11,4 +11,3 @@ cpSync("src", "dist", {
   filter: (path) => !/\.[a-z]+$/i.test(path) || /\.(lua|sql|sh)$/.test(path),
 });
 await bundleCommandLine();
-chmodSync("dist/cli/main.js", 0o755);

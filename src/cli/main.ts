@@ -53,10 +53,15 @@ function unknownCommand(name: string, rest: readonly string[]): UsageError {
   return new UsageError(`${problem}; there are ${known.join(", ")}`);
 }
 
-try {
-  process.exitCode = await main(process.argv.slice(2));
-} catch (error) {
-  if (!(error instanceof QuietExit)) await sayLast(error instanceof Error ? error.message : String(error));
-  process.exitCode = exitCodeOf(error);
+/** Resolves to the exit code, when all has been said. */
+async function outcome(): Promise<number> {
+  try {
+    return await main(process.argv.slice(2));
+  } catch (error) {
+    if (!(error instanceof QuietExit)) await sayLast(error instanceof Error ? error.message : String(error));
+    return exitCodeOf(error);
+  }
 }
-process.exit();
+
+// No `await` out here: the bundle is CommonJS.
+void outcome().then((code) => process.exit(code));

@@ -1,6 +1,6 @@
 /**
  * The full numbers behind counting.test.ts and crons.test.ts; too long for every day.
- * Usage: node test/cli/long-runs.ts [count] [kill] [crons] [--main dist/cli/main.js] [--times N] [--seed N]
+ * Usage: node test/cli/long-runs.ts [count] [kill] [crons] [--main dist/cli/main.cjs] [--times N] [--seed N]
  */
 import { resolve } from "node:path";
 import { test } from "node:test";
