@@ -12,14 +12,16 @@ import { monotonicMs, startProcess, temporaryFolder, type WorkerProcess } from "
 const REPOSITORY = join(import.meta.dirname, "../../..");
 /** Where each container sees the shared folder. */
 const INSIDE = "/mnt/locks.db";
-/** A repository below /tmp would vanish with it, so it is kept open and mounted again. */
+/** The private /tmp is made elsewhere first: a repository below /tmp is mounted into it before it hides the old one. */
 const ENTER = `
   set -e
   mount --bind "$LOCKS" /mnt
-  exec 9<"$REPOSITORY"
-  mount -t tmpfs none /tmp
-  if [ ! -e "$REPOSITORY" ]; then mkdir -p "$REPOSITORY"; mount --bind /proc/self/fd/9 "$REPOSITORY"; fi
-  exec 9<&-
+  mount -t tmpfs none /media
+  case $REPOSITORY in /tmp/*)
+    mkdir -p "/media/\${REPOSITORY#/tmp/}"
+    mount --rbind "$REPOSITORY" "/media/\${REPOSITORY#/tmp/}"
+  esac
+  mount --rbind /media /tmp
   exec "$@"
 `;
 
