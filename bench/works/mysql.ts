@@ -46,7 +46,11 @@ function contender(server: Server, name: string, kind: Contender["kind"], start:
     name,
     kind,
     async start() {
-      const running = await start(await server.enter());
+      const entered = await server.enter();
+      const running = await start(entered).catch(async (error: unknown) => {
+        await server.leave();
+        throw error;
+      });
       return {
         run: (ms) => running.run(ms),
         async stop() {
@@ -113,7 +117,14 @@ async function atMedian(ms: number, measure: () => Promise<number>): Promise<num
   return (performance.now() - from) / median(latencies);
 }
 
-/** The floor of a wake-up: three round trips and one commit, one after the other. */
+/** Long enough for a waiter to be asleep. Connections and processors are cold afterwards, which is part of every wake-up. */
+const ASLEEP_MS = 25;
+
+function fallAsleep(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ASLEEP_MS));
+}
+
+/** The floor of a wake-up: three round trips and one commit, one after the other, after the same rest. */
 function wakeLimit(server: Server): Contender {
   return contender(server, "three round trips + one commit", "limit", async ({ url }) => {
     const pool: Pool = createPool({ uri: url, connectionLimit: 1 });
@@ -125,6 +136,7 @@ function wakeLimit(server: Server): Contender {
     return {
       run: (ms) =>
         atMedian(ms, async () => {
+          await fallAsleep();
           const from = performance.now();
           for (let trip = 0; trip < 3; trip++) await pool.query("DO 1");
           await pool.query(`UPDATE bare SET owner = '${++round}' WHERE name = 'wake'`);
@@ -143,7 +155,7 @@ interface Side {
 async function wakeUp(left: Side, right: Side): Promise<number> {
   const release = await left.acquire();
   const waiting = right.acquire().then((next) => ({ next, atMs: performance.now() }));
-  await new Promise((resolve) => setTimeout(resolve, 12)); // long enough to be asleep
+  await fallAsleep();
   const from = performance.now();
   await release();
   const { next, atMs } = await waiting;

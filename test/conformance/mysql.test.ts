@@ -2,4 +2,4 @@ import { registerConformance } from "../../src/testing/node-test.ts";
 import { covered } from "./extent.ts";
 import { subjects } from "./subjects/mysql.ts";
 
-for (const subject of covered(subjects)) registerConformance(subject, { concurrency: 2 });
+for (const subject of covered(subjects)) registerConformance(subject, { concurrency: 5 });

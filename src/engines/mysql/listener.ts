@@ -18,7 +18,7 @@ export type Rang =
 export async function listen(session: Session, bell: string, owners: ReadonlySet<string>): Promise<Rang> {
   while (owners.size > 0) {
     const values = { bell, seconds: SLEEP_S, owners: [...owners].map((owner) => Buffer.from(owner)) };
-    const results = await session.run(packet(["listen", "granted"], values), true).catch(() => undefined);
+    const results = await session.run(packet(["listen", "heard"], values), true).catch(() => undefined);
     if (results === undefined) return { outcome: "failed" };
     const [slept, granted] = rowSets(results);
     const rung = slept?.[0]?.["rung"];

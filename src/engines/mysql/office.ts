@@ -91,14 +91,19 @@ export class Office {
     return this.#desks.pick();
   }
 
-  /** Sends a packet; again after a deadlock or a lock wait. Rejects with an error of ours. `doing` completes "while …". */
-  async run(desk: Desk, build: (bells: HeldBells) => Packet, doing: string): Promise<readonly Result[]> {
+  /** Sends a packet; again after a deadlock or a lock wait. Rejects with an error of ours. `doing` completes "while …"; `name`: see `Desk.run`. */
+  async run(
+    desk: Desk,
+    build: (bells: HeldBells) => Packet,
+    doing: string,
+    name?: Uint8Array,
+  ): Promise<readonly Result[]> {
     const { clock, commandTimeoutMs } = this.#options;
     const untilMs = clock.monotonicMs() + commandTimeoutMs;
     const pause = new Backoff(clock, FIRST_PAUSE_MS, LONGEST_PAUSE_MS);
     for (let tries = 1; ; tries++) {
       try {
-        return await desk.run(build);
+        return await desk.run(build, name);
       } catch (error) {
         if (!maySendAgain(error)) throw failure(error, doing);
         if (tries >= TRIES || clock.monotonicMs() >= untilMs) {

@@ -50,6 +50,7 @@ export type Statement =
   | "begin-new"
   | "clear"
   | "close"
+  | "close-empty"
   | "commit"
   | "depart"
   | "disown"
@@ -58,20 +59,24 @@ export type Statement =
   | "evicted"
   | "grant"
   | "granted"
+  | "heard"
   | "inside"
   | "inspect"
   | "join"
   | "listen"
   | "names"
+  | "pass"
   | "put-down"
   | "renew"
   | "ring"
+  | "ring-passed"
   | "steal"
   | "sweep-endings"
   | "sweep-look"
   | "sweep-names"
   | "take"
   | "tell"
+  | "tell-passed"
   | "touch"
   | "unfold";
 
@@ -149,6 +154,12 @@ function parameter(value: Value | undefined, name = ""): number | string | Uint8
 /** A packet of plain SQL, without values. */
 export function plainPacket(sql: string): Packet {
   return { sql, statements: sql.split(";").filter((each) => each.trim() !== "").length };
+}
+
+/** One transaction of packets of one statement each. The first and the last result are its begin and its commit. */
+export function transaction(packets: readonly Packet[]): Packet {
+  const all = ["START TRANSACTION", ...packets.map((each) => each.sql.replace(/;\s*$/, "")), "COMMIT"];
+  return { sql: all.join(";"), statements: all.length };
 }
 
 /** Both, one after the other. */

@@ -1,5 +1,5 @@
 /** The requests of this process that stand in some queue: the desk each came through, its bell, and who has to be told what. */
-import { type Answer, type StoreEvents } from "../../engine/lease-store.ts";
+import { type Answer, type Ask, type StoreEvents } from "../../engine/lease-store.ts";
 import { type HeldBells } from "./bells.ts";
 import { type Row } from "./client.ts";
 import { type Desk } from "./desk.ts";
@@ -16,6 +16,8 @@ export interface Request {
   inRow: boolean;
   /** It may have a minimum hold. */
   readonly minHold: boolean;
+  /** It stands alone at the head of its queue when it is held. */
+  readonly exclusive: boolean;
 }
 
 /** So many names are remembered as contended. */
@@ -37,9 +39,10 @@ export class Requests {
     return this.#requests.get(owner);
   }
 
-  add(owner: string, desk: Desk, minHold: boolean): Request {
-    const request: Request = { desk, bells: undefined, bell: null, inRow: false, minHold };
-    this.#requests.set(owner, request);
+  add(ask: Ask, desk: Desk): Request {
+    const kind = { minHold: ask.minHoldMs > 0, exclusive: ask.mode === "exclusive" };
+    const request: Request = { desk, bells: undefined, bell: null, inRow: false, ...kind };
+    this.#requests.set(ask.owner, request);
     return request;
   }
 
@@ -125,7 +128,7 @@ export function withBell(request: Request, bells: HeldBells, build: (bell: strin
   return taken?.first === undefined ? asking : together(taken.first, asking);
 }
 
-/** What rings the request's bell, if the session that is about to run it holds it: to be sent behind the commit. */
-export function ringOf(request: Request | undefined, bells: HeldBells): readonly "ring"[] {
-  return request !== undefined && request.bell !== null && request.bells === bells ? ["ring"] : [];
+/** Whether the session that is about to run a packet holds the request's bell. */
+export function canRing(request: Request | undefined, bells: HeldBells): boolean {
+  return request !== undefined && request.bell !== null && request.bells === bells;
 }

@@ -6,7 +6,7 @@ import { type Result } from "./client.ts";
 import { type Desk } from "./desk.ts";
 import { Office, type OfficeOptions } from "./office.ts";
 import { packet, preparedPacket, type Statement, type Values } from "./packet.ts";
-import { Requests, ringOf, withBell, type Request } from "./requests.ts";
+import { canRing, Requests, withBell, type Request } from "./requests.ts";
 import { affectedRows, askValues, behind, bytes, entryOf, insertId, micros, rowSets, text, tokenOf } from "./rows.ts";
 import { Sweeper } from "./sweeper.ts";
 
@@ -59,21 +59,22 @@ export class MysqlStore implements LeaseStore {
 
   async request(ask: Ask): Promise<Answer> {
     const known = this.#requests.get(ask.owner);
-    const request = known ?? this.#requests.add(ask.owner, this.#office.desk(), ask.minHoldMs > 0);
+    const request = known ?? this.#requests.add(ask, this.#office.desk());
     const values = askValues(ask);
     if (known === undefined && !ask.steal && !this.#requests.isContended(ask.name)) {
-      const token = await this.#take(request, values);
+      const token = await this.#take(request, ask.name, values);
       if (token > 0n) return { state: "held", token, ttlMs: ask.ttlMs };
     }
     return await this.#queue(request, ask, values);
   }
 
   /** The uncontended way in: one statement. 0: not taken. */
-  async #take(request: Request, values: Values): Promise<bigint> {
+  async #take(request: Request, name: string, values: Values): Promise<bigint> {
     const results = await this.#office.run(
       request.desk,
       (bells) => withBell(request, bells, (bell) => preparedPacket("take", { ...values, bell })),
       "asking for a lock",
+      bytes(name),
     );
     return insertId(results.at(-1));
   }
@@ -184,14 +185,23 @@ export class MysqlStore implements LeaseStore {
     const desk = request?.desk ?? this.#office.desk();
     const values = { name: bytes(name), owner: bytes(owner), keep: keep ? 1 : 0 };
     if (request?.inRow !== true) {
-      const results = await this.#office.run(desk, () => preparedPacket("put-down", values), "releasing a lock");
+      const results = await this.#office.run(
+        desk,
+        () => preparedPacket("put-down", values),
+        "releasing a lock",
+        values.name,
+      );
       if (affectedRows(results[0]) > 0) return this.#requests.forget(owner);
     }
-    const statements: Statement[] = ["begin", "clear", "depart", "grant", "close", "commit"];
+    if (keep && request?.exclusive === true && !request.minHold && (await this.#pass(request, name, owner))) return;
+    const statements: Statement[] = ["begin", "clear", "depart", "grant", "close"];
     if (keep && request?.minHold !== false) statements.splice(2, 0, "disown");
     const results = await this.#office.run(
       desk,
-      (bells) => packet([...statements, ...ringOf(request, bells), "tell"], { ...values, bell: request?.bell ?? null }),
+      (bells) => {
+        const ring: Statement[] = canRing(request, bells) ? ["ring"] : [];
+        return packet([...statements, ...ring, "commit", "tell"], { ...values, bell: request?.bell ?? null });
+      },
       "releasing a lock",
     );
     const [granted = [], [queue] = []] = rowSets(results);
@@ -200,6 +210,27 @@ export class MysqlStore implements LeaseStore {
     this.#requests.left(name, othersRemain);
     if (othersRemain) this.#requests.letGo(owner);
     else this.#requests.forget(owner);
+  }
+
+  /** The short way out of a queue. False: the queue needs the whole transaction. */
+  async #pass(request: Request, name: string, owner: string): Promise<boolean> {
+    const values = { name: bytes(name), owner: bytes(owner), bell: request.bell };
+    const results = await this.#office.run(
+      request.desk,
+      (bells) => {
+        const ring: Statement[] = canRing(request, bells) ? ["ring-passed"] : [];
+        return packet(["pass", ...ring, "close-empty", "commit", "tell-passed"], values);
+      },
+      "releasing a lock",
+    );
+    const granted = affectedRows(results[3]) > 0;
+    const emptied = affectedRows(results.at(-3)) > 0;
+    if (!granted && !emptied) return false;
+    this.#requests.spread(rowSets(results).flat());
+    this.#requests.left(name, granted);
+    if (granted) this.#requests.letGo(owner);
+    else this.#requests.forget(owner);
+    return true;
   }
 
   async inspect(name: string): Promise<Queue> {
