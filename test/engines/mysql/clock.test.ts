@@ -16,20 +16,20 @@ async function localHour(): Promise<string> {
 
 for (const [change, before, after, hours] of [
   [
-    "63: in autumn, when the clock shows an hour twice",
+    "incident 63: in autumn, when the clock shows an hour twice",
     "2026-10-25T00:59:50Z",
     "2026-10-25T01:00:10Z",
     ["02:59", "02:00"],
   ],
   [
-    "63: in spring, when the clock leaves an hour out",
+    "incident 63: in spring, when the clock leaves an hour out",
     "2027-03-28T00:59:50Z",
     "2027-03-28T01:00:10Z",
     ["01:59", "03:00"],
   ],
 ] as const) {
   test(`${change}, a lease lives exactly as long as it should`, async (t) => {
-    const name = change.slice(0, 14);
+    const name = change.slice(9, 23);
     await moveTo(before);
     const { store } = await storeOn(t, await server());
     assert.equal(await localHour(), hours[0]);
@@ -55,7 +55,7 @@ for (const [change, before, after, hours] of [
   });
 }
 
-test("57: tokens grow over a clock that goes back, and over a name that was forgotten", async (t) => {
+test("incident 57: tokens grow over a clock that goes back, and over a name that was forgotten", async (t) => {
   await moveTo("2026-12-01T12:00:00Z");
   const { store } = await storeOn(t, await server());
   const first = ask("57");

@@ -5,7 +5,7 @@ import { freePort } from "../../../servers/server-process.ts";
 import { pause, within } from "../../../src/testing/expect.ts";
 import { database, locksOn } from "./database.ts";
 
-test("41: on a Galera cluster bells are off, and everybody is served all the same", async (t) => {
+test("incident 41: on a Galera cluster bells are off, and everybody is served all the same", async (t) => {
   const ports = `gmcast.listen_addr=tcp://127.0.0.1:${await freePort()};ist.recv_addr=127.0.0.1:${await freePort()}`;
   const server = await database({
     settings: [

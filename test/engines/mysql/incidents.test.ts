@@ -1,6 +1,9 @@
 /** How locks on MySQL have failed in public; the numbers are those of docs/incidents.md. */
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { test, type TestContext } from "node:test";
 import { createConnection, createPool } from "mysql2/promise";
 import { startFaultProxy } from "../../../servers/fault-proxy.ts";
 import { eventually, nowMs, pause, rejectsWith, stillPending, within } from "../../../src/testing/expect.ts";
@@ -8,7 +11,7 @@ import { ask, database, locksOn, sessionsOf, storeOn } from "./database.ts";
 
 const server = database();
 
-test("38: a command that timed out may have locked all the same: asking again under the same owner finds it", async (t) => {
+test("incident 38: a command that timed out may have locked all the same: asking again under the same owner finds it", async (t) => {
   const proxy = await startFaultProxy((await server()).port);
   t.after(() => proxy.close());
   const url = (await server()).url.replace(/:\d+\//, `:${proxy.port}/`);
@@ -25,7 +28,7 @@ test("38: a command that timed out may have locked all the same: asking again un
   assert.equal((await store.inspect("38")).length, 0);
 });
 
-test("38: an acquire whose replies are lost leaves nothing behind", async (t) => {
+test("incident 38: an acquire whose replies are lost leaves nothing behind", async (t) => {
   const proxy = await startFaultProxy((await server()).port);
   t.after(() => proxy.close());
   const url = (await server()).url.replace(/:\d+\//, `:${proxy.port}/`);
@@ -39,10 +42,15 @@ test("38: an acquire whose replies are lost leaves nothing behind", async (t) =>
   });
 });
 
-test("39: idle connections that the server closes cost nothing: the lock is a row", async (t) => {
-  const locks = await locksOn(t, await server(), {}, { ttlMs: 3_000 });
+test("incident 39: idle connections that the server closes cost nothing: the lock is a row", async (t) => {
+  await (await server()).query("SET GLOBAL wait_timeout = 1");
+  t.after(async () => void (await (await server()).query("SET GLOBAL wait_timeout = 28800")));
+  const locks = await locksOn(t, await server(), {}, { ttlMs: 6_000 });
   const other = await locksOn(t, await server());
   const lock = await locks.acquire("39");
+  const sessions = await sessionsOf(await server());
+  await pause(1_600);
+  assert.deepEqual(await sessionsOf(await server()), sessions, "a short wait_timeout does not close our connections");
   for (const { id } of await sessionsOf(await server())) await (await server()).query(`KILL ${id}`);
   assert.equal(await other.tryAcquire("39", { ttlMs: 1_000 }).catch(() => null), null);
   await pause(2_000);
@@ -51,7 +59,7 @@ test("39: idle connections that the server closes cost nothing: the lock is a ro
   await (await other.acquire("39", { waitMs: 5_000 })).release();
 });
 
-test("40: names differ by case, accents, trailing spaces and length, and never collide", async (t) => {
+test("incident 40: names differ by case, accents, trailing spaces and length, and never collide", async (t) => {
   const locks = await locksOn(t, await server());
   const long = "x".repeat(511);
   const names = [
@@ -87,7 +95,7 @@ test("40: names differ by case, accents, trailing spaces and length, and never c
   await Promise.all(held.map((lock) => lock.release()));
 });
 
-test("41: where named locks do not work, waiters look again, and the traits say so", async (t) => {
+test("incident 41: where named locks do not work, waiters look again, and the traits say so", async (t) => {
   const locks = await locksOn(t, await server(), { waitingConnections: 0 });
   const holder = await locksOn(t, await server());
   const lock = await holder.acquire("41");
@@ -99,7 +107,7 @@ test("41: where named locks do not work, waiters look again, and the traits say 
   assert.ok(nowMs() - before < 3_000, "long before its keep-alive");
 });
 
-test("42: a connection that broke is thrown away and poisons nothing", async (t) => {
+test("incident 42: a connection that broke is thrown away and poisons nothing", async (t) => {
   const proxy = await startFaultProxy((await server()).port);
   t.after(() => proxy.close());
   const url = (await server()).url.replace(/:\d+\//, `:${proxy.port}/`);
@@ -117,7 +125,7 @@ test("42: a connection that broke is thrown away and poisons nothing", async (t)
   await (await within(25_000, "an acquire after replies in pieces", locks.acquire("42 middle"))).release();
 });
 
-test("43: time is read after the wait for the row: who waited for the row still gets a whole lease", async (t) => {
+test("incident 43: time is read after the wait for the row: who waited for the row still gets a whole lease", async (t) => {
   const { store } = await storeOn(t, await server());
   const first = ask("43", { ttlMs: 1_000, pendingTtlMs: 1_000 });
   await store.request(first);
@@ -134,7 +142,7 @@ test("43: time is read after the wait for the row: who waited for the row still 
   assert.ok((entry?.remainingMs ?? 0) > 2_000, `${entry?.remainingMs} ms are left of 3,000`);
 });
 
-test("44: a transaction that failed in the middle is rolled back before the next command", async (t) => {
+test("incident 44: a transaction that failed in the middle is rolled back before the next command", async (t) => {
   const { store } = await storeOn(t, await server(), { connections: 1, commandTimeoutMs: 10_000 });
   const first = ask("44");
   await store.request(first);
@@ -156,7 +164,7 @@ test("44: a transaction that failed in the middle is rolled back before the next
   assert.equal(Number(open[0]?.["open"]), 0);
 });
 
-test("45: releasing after another owner has the lock is quiet and leaves that one alone", async (t) => {
+test("incident 45: releasing after another owner has the lock is quiet and leaves that one alone", async (t) => {
   const { store } = await storeOn(t, await server());
   const first = ask("45", { ttlMs: 100, pendingTtlMs: 100 });
   const held = await store.request(first);
@@ -171,25 +179,45 @@ test("45: releasing after another owner has the lock is quiet and leaves that on
   await store.release("45", second.owner, entry.token);
 });
 
-test("47: the first acquires of many connections make the tables once and all succeed", async (t) => {
-  await (
-    await server()
-  ).query("DROP DATABASE IF EXISTS fresh; CREATE DATABASE fresh; GRANT ALL ON fresh.* TO holdfast@'%'");
-  const url = (await server()).urlFor("holdfast", "secret", "fresh");
+test("incident 47: the first acquires of many connections, and of several processes, make the tables once and all succeed", async (t) => {
   const running = await server();
-  const managers = await Promise.all(Array.from({ length: 6 }, () => locksOn(t, running, { url })));
-  const locks = await Promise.all(
-    managers.map((each) => each.acquire("47", { waitMs: 20_000 }).then((lock) => lock.release())),
-  );
-  assert.equal(locks.length, 6);
-  const rows = await (await server()).query("SELECT version FROM fresh.holdfast_schema");
-  assert.deepEqual(
-    rows.map((row) => row["version"]),
-    [1],
-  );
+  for (const round of [1, 2]) {
+    await running.query("DROP DATABASE IF EXISTS fresh; CREATE DATABASE fresh; GRANT ALL ON fresh.* TO holdfast@'%'");
+    const url = running.urlFor("holdfast", "secret", "fresh");
+    const programs = Array.from({ length: 3 }, () => startProgram(t, url));
+    await Promise.all(programs.map((program) => program.line()));
+    for (const program of programs) program.go();
+    const managers = await Promise.all(Array.from({ length: 4 }, () => locksOn(t, running, { url })));
+    await Promise.all(managers.map((each) => each.acquire("47", { waitMs: 20_000 }).then((lock) => lock.release())));
+    const tokens = await Promise.all(programs.map((program) => within(20_000, "a process", program.line())));
+    assert.equal(
+      new Set(tokens.map((token) => BigInt(token))).size,
+      programs.length,
+      `round ${round}: ${tokens.join()}`,
+    );
+    const rows = await running.query("SELECT version FROM fresh.holdfast_schema");
+    assert.deepEqual(
+      rows.map((row) => row["version"]),
+      [1],
+    );
+    await Promise.all(managers.map((each) => each.close()));
+  }
 });
 
-test("55: when a lease has run out, exactly one of many takes over", async (t) => {
+/** A process that says that it is there, connects when told, takes a lock and says its token. */
+function startProgram(t: TestContext, url: string): { line(): Promise<string>; go(): void } {
+  const child = spawn(process.execPath, [...process.execArgv, join(import.meta.dirname, "first-use-program.ts"), url], {
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  t.after(() => child.kill());
+  const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
+  return {
+    line: async () => String((await lines.next()).value),
+    go: () => void child.stdin.end("go\n"),
+  };
+}
+
+test("incident 55: when a lease has run out, exactly one of many takes over", async (t) => {
   const stores = await Promise.all(Array.from({ length: 4 }, async () => (await storeOn(t, await server())).store));
   for (let round = 0; round < 5; round++) {
     const name = `55 ${round}`;
@@ -204,7 +232,7 @@ test("55: when a lease has run out, exactly one of many takes over", async (t) =
   }
 });
 
-test("61: the bell hangs before the request stands: no release is missed, however soon it comes", async (t) => {
+test("incident 61: the bell hangs before the request stands: no release is missed, however soon it comes", async (t) => {
   const holder = await locksOn(t, await server());
   const waiter = await locksOn(t, await server());
   let slowest = 0;
@@ -221,7 +249,7 @@ test("61: the bell hangs before the request stands: no release is missed, howeve
   assert.ok(slowest < 3_000, `the slowest hand-off took ${slowest} ms`);
 });
 
-test("62: a renewal that is not committed yet still counts against who would take over", async (t) => {
+test("incident 62: a renewal that is not committed yet still counts against who would take over", async (t) => {
   const { store } = await storeOn(t, await server(), { commandTimeoutMs: 10_000 });
   const holder = ask("62", { ttlMs: 1_000, pendingTtlMs: 1_000 });
   await store.request(holder);
@@ -239,7 +267,7 @@ test("62: a renewal that is not committed yet still counts against who would tak
   assert.equal((await asking)[0]?.state, "pending", "the holder was renewed in time");
 });
 
-test("64: a minimum hold survives release and crash", async (t) => {
+test("incident 64: a minimum hold survives release and crash", async (t) => {
   const { store } = await storeOn(t, await server());
   const released = ask("64", { minHoldMs: 1_500 });
   const held = await store.request(released);

@@ -67,7 +67,7 @@ test("a connection that is killed in the middle of it: every request is served o
       await pause(20);
     }
   });
-  for (const { id } of sessions) await (await server()).query(`KILL ${id}`).catch(() => {});
+  for (const { id } of sessions) await (await server()).query(`KILL ${Number(id)}`).catch(() => {});
   const answers = await within(20_000, "all requests", Promise.all(asking));
   assert.ok(answers.every((each) => each.state === "held"));
   for (const each of asks) assert.equal((await store.inspect(each.name)).length, 1);
