@@ -11,8 +11,8 @@ import { type LeaseOptions } from "./lock/options.ts";
  * @param defaults Lease options for every request of this connection.
  * @throws `ConfigError` for a wrong URL, option or server setting; `EngineUnavailableError` when the server cannot be reached.
  */
-export async function connect(engine: string | Engine, defaults: LeaseOptions = {}): Promise<LockManager> {
-  return await openLockManager(typeof engine === "string" ? await engineForUrl(engine) : engine, defaults);
+export async function connect(engine: string | Engine, defaults?: LeaseOptions | null): Promise<LockManager> {
+  return await openLockManager(typeof engine === "string" ? await engineForUrl(engine) : engine, defaults ?? {});
 }
 
 export type { Client, Engine, Grant, Lease, Queue, QueueEntry, RequestSpec, Traits } from "./engine/engine.ts";

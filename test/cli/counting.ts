@@ -40,10 +40,16 @@ export interface Counted {
   readonly number: number;
   readonly kills: Readonly<Record<Victim, number>>;
   /** From each kill to the next holder's beginning, in ms. */
-  readonly handOffsMs: readonly number[];
+  readonly handOffs: readonly HandOff[];
 }
 
 type Victim = "nobody" | "command" | "supervisor" | "both";
+/** From a kill until the next COMMAND has begun. */
+interface HandOff {
+  readonly victim: Victim;
+  readonly ms: number;
+}
+
 const VICTIMS: readonly Victim[] = ["nobody", "command", "supervisor", "both"];
 const WORK_SECONDS = "0.03";
 const LONGEST_DELAY_MS = 40;
@@ -65,7 +71,7 @@ export async function count(counting: Counting): Promise<Counted> {
   for (const token of written) assert(begun.has(token), `nobody began with token ${token}`);
   const overlaps = join(directory, "overlaps");
   assert(!existsSync(overlaps), `ran beside another: ${existsSync(overlaps) ? readFileSync(overlaps, "utf8") : ""}`);
-  return { number: Number(first), kills: tally.kills, handOffsMs: tally.handOffsMs };
+  return { number: Number(first), kills: tally.kills, handOffs: tally.handOffs };
 }
 
 function ascending(left: bigint, right: bigint): number {
@@ -76,12 +82,12 @@ class Tally {
   readonly begun: bigint[] = [];
   readonly done: bigint[] = [];
   readonly kills: Record<Victim, number> = { nobody: 0, command: 0, supervisor: 0, both: 0 };
-  readonly handOffsMs: number[] = [];
-  #killed: { readonly atMs: number; readonly token: bigint } | undefined;
+  readonly handOffs: HandOff[] = [];
+  #killed: { readonly victim: Victim; readonly atMs: number; readonly token: bigint } | undefined;
 
   began(token: bigint): void {
     if (this.#killed !== undefined) {
-      this.handOffsMs.push(performance.now() - this.#killed.atMs);
+      this.handOffs.push({ victim: this.#killed.victim, ms: performance.now() - this.#killed.atMs });
       assert(token > this.#killed.token, `token ${token} after a killed holder with ${this.#killed.token}`);
     }
     this.#killed = undefined;
@@ -90,7 +96,7 @@ class Tally {
 
   killed(victim: Victim, token: bigint): void {
     this.kills[victim]++;
-    if (victim !== "nobody") this.#killed = { atMs: performance.now(), token };
+    if (victim !== "nobody") this.#killed = { victim, atMs: performance.now(), token };
   }
 }
 

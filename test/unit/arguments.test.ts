@@ -24,6 +24,7 @@ for (const url of ["memory:", `sqlite:${join(directory, "locks.db")}`]) {
         );
         await assert.rejects(connect(url, wrong(options)), refused);
       }
+      await (await connect(url, null)).close();
       await assert.rejects(locks.query(wrong(null)), { name: "TypeError", message: "a filter must be an object" });
       await assert.rejects(locks.query(wrong("a")), { name: "TypeError", message: "a filter must be an object" });
       await assert.rejects(locks.query({ prefix: wrong(1) }), {
