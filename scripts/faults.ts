@@ -1,0 +1,62 @@
+/**
+ * Faults on real servers, drawn from a seed, with every history judged. See docs/faults.md.
+ *
+ *   npm run faults -- --engine redis --seed 42 --minutes 5
+ *   npm run faults -- --engine mysql --engine zookeeper      several, one after the other
+ *   npm run faults                                           all of them, a minute each
+ *   npm run faults -- --json                                 results as JSON on standard output, everything else on standard error
+ *   npm run faults -- --page results.json …                  no run: writes docs/faults.md from saved results
+ */
+import { readFileSync, writeFileSync } from "node:fs";
+import { cpus } from "node:os";
+import { parseArgs } from "node:util";
+import { DEPLOYMENTS } from "../test/faults/suite/deployments/index.ts";
+import { details, isClean, page, table } from "../test/faults/suite/report.ts";
+import { runFaults, type RunResult } from "../test/faults/suite/run.ts";
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    engine: { type: "string", multiple: true, default: ["all"] },
+    seed: { type: "string", multiple: true },
+    minutes: { type: "string", default: "1" },
+    json: { type: "boolean", default: false },
+    page: { type: "boolean", default: false },
+  },
+});
+
+const PAGE = "docs/faults.md";
+
+function usage(message: string): never {
+  console.error(message);
+  process.exit(2);
+}
+
+if (values.page) {
+  const results = positionals.flatMap((file) => JSON.parse(readFileSync(file, "utf8")) as RunResult[]);
+  writeFileSync(PAGE, page(results, `${cpus().length} processors, Node ${process.versions.node}.`));
+  process.exit();
+}
+
+const engines = values.engine.includes("all") ? Object.keys(DEPLOYMENTS) : values.engine;
+for (const engine of engines) {
+  if (!(engine in DEPLOYMENTS)) usage(`no engine ${engine}; there are ${Object.keys(DEPLOYMENTS).join(", ")}, and all`);
+}
+const minutes = Number(values.minutes);
+if (!(minutes > 0 && minutes <= 600)) usage("--minutes is a number above 0");
+const seeds = (values.seed ?? [String(Math.floor(Math.random() * 1e6))]).map(Number);
+if (!seeds.every((seed) => Number.isSafeInteger(seed) && seed >= 0)) usage("--seed is a whole number");
+
+const say = values.json ? console.error : console.log;
+const results: RunResult[] = [];
+for (const engine of engines) {
+  for (const seed of seeds) {
+    say(`${engine}, seed ${seed}: ${minutes} minutes of faults`);
+    const result = await runFaults({ engine, seed, minutes, progress: (line) => say(`  ${line}`) });
+    results.push(result);
+    say(details(result));
+  }
+}
+say(`\n${table(results)}`);
+if (values.json) console.log(JSON.stringify(results, null, 2));
+process.exitCode = results.every(isClean) ? 0 : 1;
