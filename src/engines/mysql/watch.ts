@@ -53,7 +53,8 @@ export class Watch {
   #lookDueMs = 0;
   #lookMs = FIRST_LOOK_MS;
   #looking = false;
-  readonly #spares: Session[] = [];
+  /** Sessions for the next bell, the longest unused first, and what ends each of them. */
+  readonly #spares = new Map<Session, Timer>();
   #refusedUntilMs = 0;
   #closed = false;
 
@@ -92,7 +93,11 @@ export class Watch {
     this.#closed = true;
     this.#lookTimer?.cancel();
     for (const { session } of this.#listening.values()) session?.destroy();
-    for (const session of this.#spares.splice(0)) session.end();
+    for (const [session, ending] of this.#spares) {
+      ending.cancel();
+      session.end();
+    }
+    this.#spares.clear();
   }
 
   #leaveBell(owner: string): void {
@@ -130,7 +135,7 @@ export class Watch {
   async #listen(bell: string, listening: Listening): Promise<void> {
     let rang: Rang = { outcome: "failed" };
     try {
-      listening.session = this.#spares.pop() ?? (await this.#options.open());
+      listening.session = this.#takeSpare() ?? (await this.#options.open());
       rang = await listen(listening.session, bell, listening.owners);
     } catch {
       this.#refusedUntilMs = this.#options.clock.monotonicMs() + REFUSED_PAUSE_MS;
@@ -164,13 +169,19 @@ export class Watch {
       session.destroy();
       return;
     }
-    this.#spares.push(session);
-    this.#options.clock.after(SPARE_SESSION_MS, () => {
-      const index = this.#spares.indexOf(session);
-      if (index < 0) return;
-      this.#spares.splice(index, 1);
-      session.end();
+    const ending = this.#options.clock.after(SPARE_SESSION_MS, () => {
+      if (this.#spares.delete(session)) session.end();
     });
+    this.#spares.set(session, ending);
+  }
+
+  /** The one that was used last: the others may come to their end. */
+  #takeSpare(): Session | undefined {
+    const [session, ending] = [...this.#spares].at(-1) ?? [];
+    if (session === undefined) return undefined;
+    ending?.cancel();
+    this.#spares.delete(session);
+    return session;
   }
 
   #report(rows: readonly Row[]): Set<string> {
