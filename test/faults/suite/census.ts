@@ -5,14 +5,15 @@ import type { Socket } from "node:net";
 const EVENTS = ["exit", "beforeExit", "SIGINT", "SIGTERM", "SIGHUP", "uncaughtException", "warning"] as const;
 
 const MOST_TIMERS = 5_000;
+/** Node's own mark on a timer that has fired or was cleared. */
+const OVER = "_destroyed";
 
-type CountedTimer = NodeJS.Timeout & { readonly _destroyed: boolean };
+type CountedTimer = NodeJS.Timeout & { readonly [OVER]: boolean };
 
 export class Census {
   readonly #sockets = new Set<Socket>();
   readonly #timers = new Map<CountedTimer, string>();
   readonly #listeners = listeners();
-
   readonly #setTimeout = globalThis.setTimeout;
 
   /** From now on everything is counted. */
@@ -60,7 +61,7 @@ export class Census {
   }
 
   #forgetOver(): void {
-    for (const timer of this.#timers.keys()) if (timer._destroyed) this.#timers.delete(timer);
+    for (const timer of this.#timers.keys()) if (timer[OVER]) this.#timers.delete(timer);
   }
 }
 

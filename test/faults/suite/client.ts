@@ -21,6 +21,8 @@ export interface Client {
   resume(): void;
   /** Ends it without a chance to clean up. */
   kill(): Promise<void>;
+  /** After the run: what is left of a killed one that was no process. */
+  bury?(): Promise<void>;
   /** Closes its locks; what is left over then, and whether it ended by itself. */
   close(): Promise<readonly string[]>;
 }
@@ -145,7 +147,12 @@ async function standIn(
 ): Promise<Client> {
   if (deployment.open === undefined) throw new Error("the deployment says neither how to connect nor how to open");
   const clock = new PausableClock();
-  const recorder = new HistoryRecorder(name, historyFile(historyPath(directory, name)));
+  const file = historyFile(historyPath(directory, name));
+  let dead = false;
+  const recorder = new HistoryRecorder(name, {
+    write: (event) => dead || file.write(event),
+    close: () => file.close(),
+  });
   const locks = await connect(deployment.open(clock));
   const worker = new Worker(locks, clock, recorder, register, setting);
   worker.start();
@@ -156,7 +163,16 @@ async function standIn(
     leave: (lock) => worker.leave(lock),
     pause: () => clock.pause(),
     resume: () => clock.resume(),
-    kill: async () => clock.pause(),
+    kill: async () => {
+      dead = true;
+      clock.pause();
+    },
+    async bury() {
+      const over = worker.finish();
+      clock.resume();
+      await locks.close();
+      await over;
+    },
     async close() {
       await locks.close();
       recorder.close();

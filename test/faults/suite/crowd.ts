@@ -10,6 +10,7 @@ export class Crowd {
   readonly #seed: number;
   readonly #size: number;
   #clients: Client[] = [];
+  readonly #dead: Client[] = [];
   #births = 0;
 
   constructor(cradle: Cradle, judge: HistoryRecorder, seed: number, size: number) {
@@ -31,6 +32,7 @@ export class Crowd {
   async replace(victim: Client): Promise<void> {
     this.#judge.tell({ kind: "killed", victim: victim.name });
     await victim.kill();
+    this.#dead.push(victim);
     const [base = "", life = "0"] = victim.name.split(".");
     const heir = await this.#birth(`${base}.${Number(life) + 1}`);
     this.#clients = this.#clients.map((each) => (each === victim ? heir : each));
@@ -53,8 +55,10 @@ export class Crowd {
     this.#clients = [];
   }
 
-  async killAll(): Promise<void> {
+  /** Whatever has happened, nothing runs any more afterwards. */
+  async end(): Promise<void> {
     await Promise.all(this.#clients.map((client) => client.kill()));
+    await Promise.all([...this.#clients, ...this.#dead].map(async (client) => await client.bury?.()));
   }
 
   #birth(name: string): Promise<Client> {

@@ -16,18 +16,11 @@ export type EngineSpec =
   | { readonly kind: "zookeeper"; readonly options: ZooKeeperOptions };
 
 export function engineFor(spec: EngineSpec): Engine {
-  switch (spec.kind) {
-    case "sqlite":
-      return sqlite(spec.options);
-    case "redis":
-      return redis(spec.options);
-    case "redlock":
-      return redlock(spec.options);
-    case "mysql":
-      return mysql(spec.options);
-    case "zookeeper":
-      return zookeeper(spec.options);
-  }
+  if (spec.kind === "sqlite") return sqlite(spec.options);
+  if (spec.kind === "redis") return redis(spec.options);
+  if (spec.kind === "redlock") return redlock(spec.options);
+  if (spec.kind === "mysql") return mysql(spec.options);
+  return zookeeper(spec.options);
 }
 
 /** Something that can happen to the servers, or to the way to them. */

@@ -104,7 +104,7 @@ class Run {
       progress("calm; judging");
     } finally {
       clearInterval(talking);
-      await this.#crowd.killAll();
+      await this.#crowd.end();
     }
     return await this.#verdict();
   }
@@ -182,7 +182,9 @@ class Run {
       seed,
       minutes,
       faults: this.#mischief.counts,
-      ...{ requests, grants, writes },
+      requests,
+      grants,
+      writes,
       violations: countByPromise(report.violations),
       excused,
       complaints: this.#complaints,

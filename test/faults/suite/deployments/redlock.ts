@@ -25,6 +25,7 @@ export async function redlockDeployment(): Promise<Deployment> {
   await first.open();
   await first.close();
   const emptiedAtMs = new Map<RedisServer, number>();
+  let wrongClockAtMs = -Infinity;
   const without = (): number => [...emptiedAtMs.values()].filter((atMs) => performance.now() - atMs < AWAY_MS).length;
   return {
     engine: "redlock",
@@ -58,7 +59,15 @@ export async function redlockDeployment(): Promise<Deployment> {
           for (const server of servers) server.thaw();
         },
       },
-      clockJumps("clock jumps of a node", 2_500, (dice) => dice.pick(servers)),
+      clockJumps("clock jumps of a node", 2_500, (dice) => {
+        const server = dice.pick(servers);
+        return {
+          async setClockOffset(offsetMs) {
+            wrongClockAtMs = performance.now();
+            await server.setClockOffset(offsetMs);
+          },
+        };
+      }),
       ...networkFaults(proxies),
     ],
     serving: async () => {
@@ -67,7 +76,7 @@ export async function redlockDeployment(): Promise<Deployment> {
         return answers.every((answer) => answer === "PONG");
       });
       // Nodes that came back empty, or whose clock was off, vote again.
-      await sleep(AWAY_MS);
+      await sleep(Math.max(0, Math.max(wrongClockAtMs, ...emptiedAtMs.values()) + AWAY_MS - performance.now()));
     },
     leftovers: async () => (await immortalKeys(servers)).filter((line) => !line.includes("key holdfast:redlock:")),
     remains: () => connectionsTo(servers),
