@@ -14,7 +14,7 @@ export interface WrongEngine extends Alteration {
 }
 
 /** A store that hands everything on; the wrong ones override what they get wrong. */
-class Through implements LeaseStore {
+export class Through implements LeaseStore {
   protected readonly store: LeaseStore;
 
   constructor(store: LeaseStore) {
@@ -345,7 +345,7 @@ class ListsBackwards extends Through {
 }
 
 /** An engine that hands everything on. */
-function engineThrough(engine: Engine, request: Engine["request"]): Engine {
+export function engineThrough(engine: Engine, request: Engine["request"]): Engine {
   return {
     traits: engine.traits,
     clock: engine.clock,
@@ -358,7 +358,7 @@ function engineThrough(engine: Engine, request: Engine["request"]): Engine {
   };
 }
 
-function grantThrough(grant: Grant, changes: Partial<Grant>): Grant {
+export function grantThrough(grant: Grant, changes: Partial<Grant>): Grant {
   return {
     token: grant.token,
     lease: () => grant.lease(),
@@ -371,7 +371,7 @@ function grantThrough(grant: Grant, changes: Partial<Grant>): Grant {
 }
 
 /** Changes every grant. */
-function granting(change: (grant: Grant, spec: RequestSpec) => Grant | Promise<Grant>) {
+export function granting(change: (grant: Grant, spec: RequestSpec) => Grant | Promise<Grant>) {
   return (engine: Engine): Engine =>
     engineThrough(engine, async (spec, signal) => {
       const grant = await engine.request(spec, signal);
@@ -379,13 +379,13 @@ function granting(change: (grant: Grant, spec: RequestSpec) => Grant | Promise<G
     });
 }
 
-const storing = (Wrong: new (store: LeaseStore) => LeaseStore) => (store: LeaseStore) => new Wrong(store);
+export const storing = (Wrong: new (store: LeaseStore) => LeaseStore) => (store: LeaseStore) => new Wrong(store);
 
 export const WRONG_ENGINES: readonly WrongEngine[] = [
   {
     mistake: "everybody is granted at once",
     store: storing(NoExclusion),
-    caughtBy: ["S1/connections", "S1/processes", "S1/readers-and-writers"],
+    caughtBy: ["S1/connections", "S1/processes", "S1/readers-and-writers", "acquireAll/circle"],
   },
   {
     mistake: "readers do not see writers",
@@ -401,14 +401,14 @@ export const WRONG_ENGINES: readonly WrongEngine[] = [
         renew: async () => {},
       }),
     ),
-    caughtBy: ["S1/stopped-holder", "loss/evicted", "loss/frozen-engine"],
+    caughtBy: ["S1/stopped-holder", "loss/evicted", "loss/scoped", "loss/frozen-engine"],
   },
   { mistake: "one token for all", store: storing(SameToken), caughtBy: ["S2/grant-order", "S2/readers"] },
   { mistake: "tokens fall", store: storing(FallingTokens), caughtBy: ["S2/again-and-again", "S3/late-write"] },
   {
     mistake: "release without a look at the owner",
     store: storing(ReleasesAnybody),
-    caughtBy: ["S4/release-crosses-eviction"],
+    caughtBy: ["S4/release-crosses-eviction", "L4/lost-reply-to-a-release"],
   },
   { mistake: "renewal without a look at the owner", store: storing(RenewsAnybody), caughtBy: ["S4/renew-after-loss"] },
   {
@@ -417,7 +417,7 @@ export const WRONG_ENGINES: readonly WrongEngine[] = [
       await sleep(systemClock, spec.wait ? spec.ttlMs : 0);
       return grant;
     }),
-    caughtBy: ["S5/stopped-waiter"],
+    caughtBy: ["S5/stopped-waiter", "S5/slow-answer"],
   },
   {
     mistake: "leases that never end",
@@ -430,7 +430,7 @@ export const WRONG_ENGINES: readonly WrongEngine[] = [
   {
     mistake: "a request that gave up stays in the queue",
     store: storing(Orphans),
-    caughtBy: ["L3/time-out", "L3/abort"],
+    caughtBy: ["L3/time-out", "L3/abort", "L3/frozen", "L3/aborts-that-cross-grants"],
   },
   {
     mistake: "an abort is not heard",

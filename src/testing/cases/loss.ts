@@ -163,13 +163,16 @@ const silent: CaseDefinition[] = [
     incidents: [15],
     needs: { hooks: ["freezeServer", "thawServer"] },
     body: async (stage) => {
-      const ttlMs = stage.steadyTtlMs;
+      const ttlMs = 1.5 * stage.steadyTtlMs;
       const locks = await stage.connect({ ttlMs });
       const lock = await locks.acquire(stage.name);
+      const leaseMs = Math.min(ttlMs, lock.remainingMs());
+      // From just before a renewal is due until it has been given up for want of an answer.
+      await pause(leaseMs * 0.28);
       const thaw = await stage.freeze();
-      await pause(Math.min(ttlMs, lock.remainingMs()) * 0.45);
+      await pause(leaseMs * 0.38);
       await thaw();
-      await pause(ttlMs);
+      await pause(ttlMs * 0.6);
       assert.ok(lock.isHeld());
       assert.equal(lock.signal.aborted, false);
       await lock.release();

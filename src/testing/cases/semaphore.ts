@@ -53,6 +53,8 @@ export const SEMAPHORE: readonly CaseDefinition[] = [
       const fourth = two.acquire();
       await stage.pending(left, 1);
       const fifth = one.acquire();
+      // When the case fails, these end with their connections.
+      for (const each of [fourth, fifth]) each.catch(() => {});
       await stage.pending(left, 2);
       await second.release();
       const locks = [first, third, await within(stage.hangMs, "the fourth", fourth)];
