@@ -7,35 +7,23 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { SCHEMES } from "../../src/engines/registry.ts";
 import { OPTIONS, PROMISES, SURFACE } from "../../src/testing/case.ts";
 import { CASES } from "../../src/testing/cases/index.ts";
 import { conformanceCases } from "../../src/testing/conformance.ts";
-import { HOOKS, type Subject } from "../../src/testing/subject.ts";
+import { HOOKS } from "../../src/testing/subject.ts";
+import { ENGINES, subjectsOf } from "./extent.ts";
 
 const HERE = import.meta.dirname;
-const ENGINES = join(HERE, "../../src/engines");
+const FOLDERS = join(HERE, "../../src/engines");
 
-/** Two schemes of one engine. */
-const ENGINE_OF: Record<string, string> = { rediss: "redis", mariadb: "mysql" };
-
-/** `redis+cluster` is a form of `redis`. */
-const engines = [
-  ...new Set(SCHEMES.map((scheme) => scheme.replace(/\+.*/, "")).map((each) => ENGINE_OF[each] ?? each)),
-];
-const folders = readdirSync(ENGINES, { withFileTypes: true }).filter((each) => each.isDirectory());
-const inRegistry = folders.map((each) => each.name).filter((name) => engines.includes(name));
-
-async function subjectsOf(engine: string): Promise<readonly Subject[]> {
-  const { subjects } = (await import(`./subjects/${engine}.ts`)) as { subjects: readonly Subject[] };
-  return subjects;
-}
+const folders = readdirSync(FOLDERS, { withFileTypes: true }).filter((each) => each.isDirectory());
+const inRegistry = folders.map((each) => each.name).filter((name) => ENGINES.includes(name));
 
 test("every engine of the registry has a folder", () => {
-  assert.deepEqual(inRegistry.sort(), [...engines].sort());
+  assert.deepEqual(inRegistry.sort(), [...ENGINES].sort());
 });
 
-for (const engine of engines) {
+for (const engine of ENGINES) {
   test(`${engine}: is under test`, async () => {
     const subjects = await subjectsOf(engine);
     assert.ok(subjects.length > 0);

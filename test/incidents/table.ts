@@ -1,18 +1,11 @@
 /** The table of docs/incidents.md, and who proves its rows: tests by their names, cases of the conformance kit by their data. */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { SCHEMES } from "../../src/engines/registry.ts";
 import { conformanceCases } from "../../src/testing/conformance.ts";
-import type { Subject } from "../../src/testing/subject.ts";
+import { ENGINES, subjectsOf } from "../conformance/extent.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 
-/** Other schemes of an engine. */
-const ENGINE_OF: Record<string, string> = { rediss: "redis", mariadb: "mysql" };
-
-export const ENGINES: readonly string[] = [
-  ...new Set(SCHEMES.map((scheme) => scheme.replace(/\+.*/, "")).map((each) => ENGINE_OF[each] ?? each)),
-];
 const PARTS: readonly string[] = ["cli", "recipes"];
 
 export interface Row {
@@ -69,8 +62,7 @@ export function namedTests(): Proof[] {
 export async function kitCases(): Promise<Proof[]> {
   const proofs: Proof[] = [];
   for (const on of ENGINES) {
-    const { subjects } = (await import(`../conformance/subjects/${on}.ts`)) as { subjects: readonly Subject[] };
-    const [subject] = subjects;
+    const [subject] = await subjectsOf(on);
     if (subject === undefined) continue;
     for (const { id, status, incidents } of conformanceCases(subject)) {
       if (status === "runs") proofs.push(...incidents.map((number) => ({ number, on, by: `kit: ${id}` })));
