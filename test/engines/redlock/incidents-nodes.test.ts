@@ -48,7 +48,7 @@ describe("scripts", () => {
       for (let each = 0; each < turns; each++) await turn();
       await lock.release();
       await renewing;
-      await (await within(SOON_MS / 8, "the next one", other.acquire("renewed"))).release();
+      await (await within(SOON_MS / 4, "the next one", other.acquire("renewed"))).release();
     }
   });
 });
