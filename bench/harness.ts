@@ -16,6 +16,8 @@ export interface Contender {
 export interface Running {
   /** Works for about `ms` and returns how many operations were done. Throws when two held at once. */
   run(ms: number): Promise<number>;
+  /** What else is worth telling of all rounds together, for people. */
+  notes?(): readonly string[];
   stop(): Promise<void>;
 }
 
@@ -39,6 +41,7 @@ export interface ContenderResult {
   readonly median: number;
   readonly lowest: number;
   readonly highest: number;
+  readonly notes?: readonly string[];
   /** The reason when it could not run. */
   readonly missing?: string;
 }
@@ -84,6 +87,7 @@ export async function measure(work: Work, effort: Effort, progress: (text: strin
       missing.push({ name, kind, median: 0, lowest: 0, highest: 0, missing: reason });
     }
   }
+  const notes = new Map<string, readonly string[]>();
   try {
     for (let round = -1; round < effort.rounds; round++) {
       progress(`${work.id}: ${round < 0 ? "warming up" : `round ${round + 1} of ${effort.rounds}`}`);
@@ -96,6 +100,7 @@ export async function measure(work: Work, effort: Effort, progress: (text: strin
         if (round >= 0) one.rates.push((operations / (performance.now() - from)) * 1000);
       }
     }
+    for (const { contender, running } of started) notes.set(contender.name, running.notes?.() ?? []);
   } finally {
     for (const one of started) await one.running.stop();
   }
@@ -105,6 +110,7 @@ export async function measure(work: Work, effort: Effort, progress: (text: strin
     median: median(rates),
     lowest: Math.min(...rates),
     highest: Math.max(...rates),
+    notes: notes.get(contender.name) ?? [],
   }));
   const all = [...results, ...missing];
   const { id, title, unit } = work;

@@ -1,5 +1,5 @@
 /**
- * `npm run bench [-- engine… --rounds 5 --ms 1000 --json FILE]`: measures ours, its peers and the raw limit of the same
+ * `npm run bench [-- engine… --work ID --rounds 5 --ms 1000 --json FILE]`: measures ours, its peers and the raw limit of the same
  * engine in one run. Each engine has one file in works/. Pinned to the last core where `taskset` exists; servers that a
  * work starts are pinned to the first.
  */
@@ -17,6 +17,8 @@ const { values, positionals } = parseArgs({
     rounds: { type: "string", default: "5" },
     ms: { type: "string", default: "1000" },
     json: { type: "string" },
+    /** Only these works, by their ids; repeatable. */
+    work: { type: "string", multiple: true, default: [] },
     pinned: { type: "boolean", default: false },
   },
 });
@@ -44,6 +46,7 @@ const results: WorkResult[] = [];
 for (const name of positionals.length > 0 ? positionals : known) {
   const module = (await import(`./works/${name}.ts`)) as { works(): Promise<readonly Work[]> };
   for (const work of await module.works()) {
+    if (values.work.length > 0 && !values.work.includes(work.id)) continue;
     const result = await measure(work, effort, (text) => {
       if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
     });

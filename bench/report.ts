@@ -25,6 +25,7 @@ export function table(result: WorkResult): string {
     lines.push(`| ${name} | ${number(each.median)} | ${number(each.lowest)} – ${number(each.highest)} | ${share} |`);
   }
   lines.push("");
+  for (const { name, notes } of result.contenders) for (const note of notes ?? []) lines.push(`- ${name} ${note}`);
   for (const floor of result.floors) {
     const verdict = floor.reached ? "reached" : "NOT reached";
     lines.push(`- ${floor.ours} against ${floor.than}: ${floor.ratio.toFixed(2)}, floor ${floor.atLeast}: ${verdict}`);

@@ -1,23 +1,20 @@
 /** The redis engine beside its peers and the raw commands, on one private server, all through ioredis where they can. */
 import { spawnSync } from "node:child_process";
+import { join } from "node:path";
 import { Redis } from "ioredis";
 import { startRedis, type RedisServer } from "../../servers/redis.ts";
 import { redis } from "../../src/engines/redis/index.ts";
 import { connect } from "../../src/index.ts";
 import { type Contender, type Floor, loop, type Work } from "../harness.ts";
-import {
-  redisSemaphore,
-  redlock,
-  redlockUniversal,
-  simpleRedisMutex,
-  verrouRedis,
-  type Lock,
-  type Peer,
-} from "./peers/redis-locks.ts";
+import { type Lock, type Peer, RIVALS } from "./peers/redis-locks.ts";
+import { crowd, everyHandOff, fairness } from "./processes/crowd.ts";
 
 /** Pollers as somebody in a hurry would set them. */
 const TUNED_POLL_MS = 1;
 const TTL_MS = 30_000;
+const WAITING = 100;
+const PROCESSES = 8;
+const CONTENDER = join(import.meta.dirname, "processes/redis-contender.ts");
 const RELEASE = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`;
 
 /** One server for all contenders of a work; the last to stop stops it. */
@@ -56,8 +53,14 @@ function contender(
     async start() {
       const { lock, stop } = await open(await server.enter());
       const inside = Array.from({ length: names }, () => 0);
+      const shares = Array.from({ length: workers }, () => 0);
       return {
-        run: (ms) => loop(ms, workers, (worker) => pair(lock, inside, worker % names)),
+        run: (ms) =>
+          loop(ms, workers, async (worker) => {
+            await pair(lock, inside, worker % names);
+            shares[worker] = (shares[worker] ?? 0) + 1;
+          }),
+        notes: () => (workers > names ? [fairness("waiter", shares)] : []),
         stop: async () => {
           await stop();
           await server.leave();
@@ -105,10 +108,27 @@ const raw: Open = async ({ port }) => {
   };
 };
 
+function rivals(names: readonly string[], each: (name: string, open: Open) => Contender): Contender[] {
+  return names.map((name) =>
+    each(name, async ({ port }) => {
+      const open = RIVALS[name];
+      if (open === undefined) throw new Error(`no such peer: ${name}`);
+      return await open(port, TUNED_POLL_MS);
+    }),
+  );
+}
+
+const POLLERS = ["redlock 5 beta", "redlock-universal", "redis-semaphore", "verrou"];
+/** Woken by pub/sub. */
+const LISTENER = "simple-redis-mutex";
+const WAITERS_FLOORS: readonly Floor[] = [
+  ...POLLERS.map((name) => ({ than: name, atLeast: 15 })),
+  { than: LISTENER, atLeast: 4 },
+];
+const TUNED = `pollers ask every ${TUNED_POLL_MS} ms`;
+
 function free(id: string, title: string, workers: number, floors: readonly Floor[]): Work {
   const server = new Server();
-  const peer = (name: string, open: (port: number) => Promise<Peer>) =>
-    contender(server, name, "peer", workers, workers, ({ port }) => open(port));
   return {
     id,
     title,
@@ -117,48 +137,114 @@ function free(id: string, title: string, workers: number, floors: readonly Floor
     contenders: [
       contender(server, "SET NX PX + compare-and-delete", "limit", workers, workers, raw),
       contender(server, "holdfast redis:", "ours", workers, workers, ours),
-      peer("redlock 4", (port) => redlock(4, port, TUNED_POLL_MS)),
-      peer("redlock 5 beta", (port) => redlock(5, port, TUNED_POLL_MS)),
-      peer("redlock-universal", (port) => redlockUniversal(port, TUNED_POLL_MS)),
-      peer("redis-semaphore", (port) => redisSemaphore(port, TUNED_POLL_MS)),
-      peer("verrou", (port) => verrouRedis(port, TUNED_POLL_MS)),
-      peer("simple-redis-mutex", simpleRedisMutex),
+      ...rivals(Object.keys(RIVALS), (name, open) => contender(server, name, "peer", workers, workers, open)),
     ],
   };
 }
+
+/** Above this many waiters in one process the pollers are left out: a round of theirs lasts for minutes. */
+const MOST_POLLING = 100;
 
 function contended(waiters: number): Work {
   const server = new Server();
-  const tuned = `asking every ${TUNED_POLL_MS} ms`;
-  const peer = (name: string, open: (port: number) => Promise<Peer>) =>
-    contender(server, name, "peer", waiters, 1, ({ port }) => open(port));
-  const pollers: Contender[] = [
-    peer(`redlock 5 beta, ${tuned}`, (port) => redlock(5, port, TUNED_POLL_MS)),
-    peer(`redlock-universal, ${tuned}`, (port) => redlockUniversal(port, TUNED_POLL_MS)),
-    peer(`redis-semaphore, ${tuned}`, (port) => redisSemaphore(port, TUNED_POLL_MS)),
-    peer(`verrou, ${tuned}`, (port) => verrouRedis(port, TUNED_POLL_MS)),
-  ];
-  const floors = pollers.map(({ name }) => ({ than: name, atLeast: 15 }));
+  const peers = waiters > MOST_POLLING ? [LISTENER] : [LISTENER, ...POLLERS];
   return {
     id: `redis-waiters-${waiters}`,
-    title: `Redis, ${waiters} waiters on one name in one process`,
+    title: `Redis, ${waiters} waiters on one name in one process (${TUNED})`,
     unit: "hand-offs a second",
-    floors: [...floors, { than: "simple-redis-mutex", atLeast: 4 }],
+    floors: WAITERS_FLOORS.filter(({ than }) => peers.includes(than)),
     contenders: [
       contender(server, "SET NX PX + compare-and-delete, one at a time", "limit", 1, 1, raw),
       contender(server, "holdfast redis:", "ours", waiters, 1, ours),
-      peer("simple-redis-mutex", simpleRedisMutex),
-      ...pollers,
+      ...rivals(peers, (name, open) => contender(server, name, "peer", waiters, 1, open)),
     ],
   };
 }
 
+function spread(waiters: number): Work {
+  const server = new Server();
+  const each = (name: string, kind: Contender["kind"]): Contender => ({
+    name,
+    kind,
+    async start() {
+      const { port } = await server.enter();
+      const words = [name, String(port), String(Math.ceil(waiters / PROCESSES)), String(TUNED_POLL_MS)];
+      const running = await crowd(CONTENDER, words, PROCESSES, everyHandOff);
+      return {
+        ...running,
+        async stop() {
+          await running.stop();
+          await server.leave();
+        },
+      };
+    },
+  });
+  return {
+    id: `redis-processes-${waiters}`,
+    title: `Redis, ${waiters} waiters on one name in ${PROCESSES} processes (${TUNED})`,
+    unit: "hand-offs a second",
+    floors: WAITERS_FLOORS,
+    contenders: [
+      contender(server, "SET NX PX + compare-and-delete, one at a time", "limit", 1, 1, raw),
+      each("holdfast redis:", "ours"),
+      ...[LISTENER, ...POLLERS].map((name) => each(name, "peer")),
+    ],
+  };
+}
+
+/** What the server is asked while one holds and a hundred wait. Less is better. */
+function waiting(): Work {
+  const server = new Server();
+  const each = (name: string, kind: Contender["kind"], open: Open): Contender => ({
+    name,
+    kind,
+    async start() {
+      const running = await server.enter();
+      const { lock, stop } = await open(running);
+      const admin = new Redis(running.port);
+      return {
+        async run(ms) {
+          const from = performance.now();
+          const release = await lock("crowd");
+          const all = Array.from({ length: WAITING }, async () => (await lock("crowd"))());
+          await new Promise((resolve) => setTimeout(resolve, 500));
+          const before = await commands(admin);
+          await new Promise((resolve) => setTimeout(resolve, ms));
+          const asked = (await commands(admin)) - before - 1;
+          await release();
+          await Promise.all(all);
+          return (asked / ms) * (performance.now() - from); // the harness divides by the time of all of it
+        },
+        async stop() {
+          await stop();
+          admin.disconnect();
+          await server.leave();
+        },
+      };
+    },
+  });
+  return {
+    id: "redis-waiting",
+    title: `Redis, commands while one holds and ${WAITING} wait (${TUNED}); less is better`,
+    unit: "commands a second at the server",
+    floors: [],
+    contenders: [
+      each("holdfast redis:", "ours", ours),
+      ...rivals([LISTENER, ...POLLERS], (name, open) => each(name, "peer", open)),
+    ],
+  };
+}
+
+async function commands(client: Redis): Promise<number> {
+  return Number(/total_commands_processed:(\d+)/.exec(await client.info("stats"))?.[1]);
+}
+
 export async function works(): Promise<readonly Work[]> {
-  const one = [{ than: "limit", atLeast: 0.8 }];
-  const many = [{ than: "limit", atLeast: 0.7 }];
   return [
-    free("redis-one", "Redis, lock and unlock, one at a time", 1, one),
-    free("redis-64", "Redis, lock and unlock, 64 names in flight", 64, many),
+    free("redis-one", "Redis, lock and unlock, one at a time", 1, [{ than: "limit", atLeast: 0.8 }]),
+    free("redis-64", "Redis, lock and unlock, 64 names in flight", 64, [{ than: "limit", atLeast: 0.7 }]),
     ...[2, 10, 100, 1000].map(contended),
+    spread(100),
+    waiting(),
   ];
 }

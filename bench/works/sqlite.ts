@@ -1,13 +1,13 @@
 /** The SQLite engine beside bare transactions of node:sqlite and beside proper-lockfile. */
-import { fork, type ChildProcess } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import lockfile from "proper-lockfile";
 import { connect } from "../../src/index.ts";
-import { type Contender, loop, type Running, type Work } from "../harness.ts";
-import type { Locker, Span } from "./processes/sqlite-contender.ts";
+import { type Contender, loop, type Work } from "../harness.ts";
+import { betweenProcesses, crowd } from "./processes/crowd.ts";
+import type { Locker } from "./processes/sqlite-contender.ts";
 
 const CONTENDER = join(import.meta.dirname, "processes/sqlite-contender.ts");
 const PROCESSES = 8;
@@ -99,53 +99,24 @@ function properLockfile(workers: number): Contender {
   };
 }
 
-/**
- * Eight processes that want one lock, again and again. Counts how often it passes from one process to another: a poller
- * mostly takes back what it has just released. Throws when two were inside at once.
- */
 function contending(name: string, kind: Contender["kind"], locker: Locker): Contender {
   return {
     name,
     kind,
     async start() {
       const folder = temporaryFolder();
-      const children = Array.from({ length: PROCESSES }, () => fork(CONTENDER, [JSON.stringify(locker), folder.path]));
-      await Promise.all(children.map((child) => heard<"ready">(child)));
-      const running: Running = {
-        async run(ms) {
-          const spans = children.map((child) => heard<Span[]>(child));
-          for (const child of children) child.send(ms);
-          const perProcess = await Promise.all(spans);
-          const inOrder = perProcess
-            .flatMap((each, process) => each.map(([from, to]) => ({ from, to, process })))
-            .sort((left, right) => left.from - right.from);
-          let handOffs = 0;
-          for (const [index, hold] of inOrder.entries()) {
-            const before = inOrder[index - 1];
-            if (before === undefined) continue;
-            if (before.to > hold.from) throw new Error(`${name}: two processes inside at once`);
-            if (before.process !== hold.process) handOffs++;
-          }
-          return handOffs;
-        },
+      const running = await crowd(CONTENDER, [JSON.stringify(locker), folder.path], PROCESSES, betweenProcesses);
+      // Eight processes share the work, so each is warm after eight times as long.
+      await running.run(WARM_UP_MS);
+      return {
+        ...running,
         async stop() {
-          for (const child of children) child.disconnect();
-          await Promise.all(children.map((child) => new Promise((resolve) => child.once("exit", resolve))));
+          await running.stop();
           folder.remove();
         },
       };
-      // Eight processes share the work, so each is warm after eight times as long.
-      await running.run(WARM_UP_MS);
-      return running;
     },
   };
-}
-
-function heard<T>(child: ChildProcess): Promise<T> {
-  return new Promise((resolve, reject) => {
-    child.once("message", (message) => resolve(message as T));
-    child.once("exit", (code) => reject(new Error(`a contending process ended with ${code}`)));
-  });
 }
 
 export async function works(): Promise<readonly Work[]> {

@@ -31,7 +31,7 @@ interface Unlockable {
 }
 
 /** redlock 4 and 5 have the same settings; `pollMs` is their pause between attempts. */
-export async function redlock(version: 4 | 5, port: number, pollMs: number): Promise<Peer> {
+async function redlock(version: 4 | 5, port: number, pollMs: number): Promise<Peer> {
   interface Redlock {
     lock(name: string, ttlMs: number): Promise<Unlockable>;
     acquire(names: string[], ttlMs: number): Promise<Unlockable>;
@@ -53,7 +53,7 @@ export async function redlock(version: 4 | 5, port: number, pollMs: number): Pro
   return { lock, stop: async () => client.disconnect() };
 }
 
-export async function redlockUniversal(port: number, pollMs: number): Promise<Peer> {
+async function redlockUniversal(port: number, pollMs: number): Promise<Peer> {
   interface Held {
     acquire(): Promise<unknown>;
     release(handle: unknown): Promise<unknown>;
@@ -75,7 +75,7 @@ export async function redlockUniversal(port: number, pollMs: number): Promise<Pe
   };
 }
 
-export async function redisSemaphore(port: number, pollMs: number): Promise<Peer> {
+async function redisSemaphore(port: number, pollMs: number): Promise<Peer> {
   interface Held {
     acquire(): Promise<void>;
     release(): Promise<void>;
@@ -95,7 +95,7 @@ export async function redisSemaphore(port: number, pollMs: number): Promise<Peer
   };
 }
 
-export async function verrouRedis(port: number, pollMs: number): Promise<Peer> {
+async function verrouRedis(port: number, pollMs: number): Promise<Peer> {
   interface Held {
     acquire(): Promise<boolean>;
     release(): Promise<void>;
@@ -118,7 +118,7 @@ export async function verrouRedis(port: number, pollMs: number): Promise<Peer> {
 }
 
 /** The only one that is woken, by pub/sub; it never closes the connection that it listens on, so we do. */
-export async function simpleRedisMutex(port: number): Promise<Peer> {
+async function simpleRedisMutex(port: number): Promise<Peer> {
   interface NodeRedis {
     connect(): Promise<void>;
     close(): Promise<void>;
@@ -146,3 +146,13 @@ export async function simpleRedisMutex(port: number): Promise<Peer> {
     stop: () => Promise.allSettled(opened.map((each) => each.close())),
   };
 }
+
+/** By name; `pollMs` is how often the pollers ask. */
+export const RIVALS: Readonly<Record<string, (port: number, pollMs: number) => Promise<Peer>>> = {
+  "redlock 4": (port, pollMs) => redlock(4, port, pollMs),
+  "redlock 5 beta": (port, pollMs) => redlock(5, port, pollMs),
+  "redlock-universal": redlockUniversal,
+  "redis-semaphore": redisSemaphore,
+  verrou: verrouRedis,
+  "simple-redis-mutex": simpleRedisMutex,
+};
