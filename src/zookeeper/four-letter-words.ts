@@ -42,6 +42,8 @@ export function fourLetterWord(host: Host, word: string, { tls, withinMs, clock 
 
 /** What a lock has to know of the ensemble. */
 export interface EnsembleSettings {
+  /** False: it has no leader at this moment, and tells nothing. */
+  readonly serving: boolean;
   readonly standalone: boolean;
   readonly tickTimeMs: number | undefined;
   readonly syncLimit: number | undefined;
@@ -54,6 +56,7 @@ export async function ensembleSettings(host: Host, options: WordOptions): Promis
     fourLetterWord(host, "conf", options),
   ]);
   return {
+    serving: server !== "" && !/not currently serving/.test(server + settings),
     standalone: /^Mode: standalone$/m.test(server),
     tickTimeMs: numberIn(settings, "tickTime"),
     syncLimit: numberIn(settings, "syncLimit"),

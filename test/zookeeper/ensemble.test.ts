@@ -145,5 +145,5 @@ test("what a lock has to know of the ensemble is told by its servers", async () 
   assert.ok(host);
   await until(async () => (await ensemble.servers[0]?.mode()) !== undefined);
   const settings = await ensembleSettings(host, { withinMs: 5_000, clock: systemClock });
-  assert.deepEqual(settings, { standalone: false, tickTimeMs: 500, syncLimit: 10 });
+  assert.deepEqual(settings, { serving: true, standalone: false, tickTimeMs: 500, syncLimit: 10 });
 });

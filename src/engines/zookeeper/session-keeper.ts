@@ -1,9 +1,9 @@
 /** The session of now: one at a time, made anew when the servers have ended the last one. */
 import { type Clock } from "../../engine/clock.ts";
-import { ClosedError, ConfigError } from "../../engine/errors.ts";
+import { ClosedError, ConfigError, EngineUnavailableError } from "../../engine/errors.ts";
 import { type AuthOptions, type TlsOptions, ZooKeeper } from "../../zookeeper/index.ts";
 import { failureOf } from "./failure.ts";
-import { askLeaderLag } from "./leader-lag.ts";
+import { askLeaderLag, type LeaderLag } from "./leader-lag.ts";
 import { LockSession } from "./lock-session.ts";
 
 export interface SessionSettings {
@@ -66,10 +66,10 @@ export class SessionKeeper {
       const options = { sessionTimeoutMs, connectWithinMs, auth, tls, clock, signal };
       const zk = (await ZooKeeper.connect(servers, options)).unref();
       try {
-        const leaderLagMs = (this.#leaderLagMs ??= await askLeaderLag(zk, clock, tls));
-        checkTimeout(zk.sessionTimeoutMs, leaderLagMs, sessionTimeoutMs);
-        zk.setLeaderLag(leaderLagMs);
-        this.#latest = new LockSession(zk, leaderLagMs, clock);
+        const lag = await this.#leaderLag(zk);
+        checkTimeout(zk.sessionTimeoutMs, lag, sessionTimeoutMs);
+        zk.setLeaderLag(lag.ms);
+        this.#latest = new LockSession(zk, lag.ms, clock);
       } catch (error) {
         await zk.close();
         throw error;
@@ -79,12 +79,27 @@ export class SessionKeeper {
       throw failureOf(error);
     }
   }
+
+  /** Asked once: what a server has told is kept, what was only guessed is not. */
+  async #leaderLag(zk: ZooKeeper): Promise<LeaderLag> {
+    if (this.#leaderLagMs !== undefined) return { ms: this.#leaderLagMs, told: true };
+    const lag = await askLeaderLag(zk, this.#settings.clock, this.#settings.tls);
+    if (lag.told) this.#leaderLagMs = lag.ms;
+    return lag;
+  }
 }
 
-function checkTimeout(sessionTimeoutMs: number, leaderLagMs: number, wantedMs: number): void {
+function checkTimeout(sessionTimeoutMs: number, { ms: leaderLagMs, told }: LeaderLag, wantedMs: number): void {
   if (sessionTimeoutMs - leaderLagMs >= sessionTimeoutMs * LEAST_SHARE) return;
-  const what = sessionTimeoutMs < wantedMs ? "the servers limit sessions to" : "sessionTimeoutMs is";
   const least = Math.ceil(leaderLagMs / (1 - LEAST_SHARE));
+  if (!told) {
+    // A frozen server, or one without a leader: no reason to tell its user that the settings are wrong.
+    throw new EngineUnavailableError(
+      `ZooKeeper: the server did not say how long it may answer without its leader, and sessions of ${sessionTimeoutMs} ms ` +
+        `are too short for the ${leaderLagMs} ms of its default settings; name leaderLagMs, or take at least ${least} ms`,
+    );
+  }
+  const what = sessionTimeoutMs < wantedMs ? "the servers limit sessions to" : "sessionTimeoutMs is";
   throw new ConfigError(
     `${what} ${sessionTimeoutMs} ms: too short where a follower may answer for ${leaderLagMs} ms without its leader ` +
       `(leaderLagMs); at least ${least} ms`,
