@@ -5,14 +5,16 @@
  *   npm run faults -- --engine mysql --engine zookeeper      several, one after the other
  *   npm run faults                                           all of them, a minute each
  *   npm run faults -- --json                                 results as JSON on standard output, everything else on standard error
- *   npm run faults -- --page results.json …                  no run: writes docs/faults.md from saved results
+ *   npm run faults -- --keep DIRECTORY                       keeps the histories of runs in which something was broken
+ *   npm run faults -- --page results.json …                  no run: writes docs/faults.md and docs/faults.json from saved results
  */
 import { readFileSync, writeFileSync } from "node:fs";
-import { cpus } from "node:os";
 import { parseArgs } from "node:util";
+import { format, resolveConfig } from "prettier";
 import { DEPLOYMENTS } from "../test/faults/suite/deployments/index.ts";
-import { details, isClean, page, table } from "../test/faults/suite/report.ts";
-import { runFaults, type RunResult } from "../test/faults/suite/run.ts";
+import { details, page, table } from "../test/faults/suite/report.ts";
+import { isClean, type RunResult } from "../test/faults/suite/result.ts";
+import { runFaults } from "../test/faults/suite/run.ts";
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -20,12 +22,14 @@ const { values, positionals } = parseArgs({
     engine: { type: "string", multiple: true, default: ["all"] },
     seed: { type: "string", multiple: true },
     minutes: { type: "string", default: "1" },
+    keep: { type: "string" },
     json: { type: "boolean", default: false },
     page: { type: "boolean", default: false },
   },
 });
 
 const PAGE = "docs/faults.md";
+const SAVED = "docs/faults.json";
 
 function usage(message: string): never {
   console.error(message);
@@ -34,7 +38,8 @@ function usage(message: string): never {
 
 if (values.page) {
   const results = positionals.flatMap((file) => JSON.parse(readFileSync(file, "utf8")) as RunResult[]);
-  writeFileSync(PAGE, page(results, `${cpus().length} processors, Node ${process.versions.node}.`));
+  writeFileSync(SAVED, await format(JSON.stringify(results), { parser: "json" }));
+  writeFileSync(PAGE, await format(page(results), { ...(await resolveConfig(PAGE)), parser: "markdown" }));
   process.exit();
 }
 
@@ -52,7 +57,7 @@ const results: RunResult[] = [];
 for (const engine of engines) {
   for (const seed of seeds) {
     say(`${engine}, seed ${seed}: ${minutes} minutes of faults`);
-    const result = await runFaults({ engine, seed, minutes, progress: (line) => say(`  ${line}`) });
+    const result = await runFaults({ engine, seed, minutes, keep: values.keep, progress: (line) => say(`  ${line}`) });
     results.push(result);
     say(details(result));
   }

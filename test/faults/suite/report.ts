@@ -1,16 +1,8 @@
 /** What runs found, for a person: a table, and the page docs/faults.md. */
-import type { RunResult } from "./run.ts";
+import { sum, type RunResult } from "./result.ts";
 
 const SAFETY = ["S1", "S2", "S3", "S4"] as const;
 const REST = ["L1", "L5", "order"] as const;
-
-const sum = (counts: Readonly<Record<string, number>>): number =>
-  Object.values(counts).reduce((all, each) => all + each, 0);
-
-/** Whether a run broke anything that it may not. */
-export function isClean({ violations, complaints }: RunResult): boolean {
-  return sum(violations) === 0 && complaints.length === 0;
-}
 
 /** One line a run. */
 export function table(results: readonly RunResult[]): string {
@@ -60,7 +52,7 @@ export function details(result: RunResult): string {
 }
 
 /** docs/faults.md */
-export function page(results: readonly RunResult[], machine: string): string {
+export function page(results: readonly RunResult[]): string {
   const kinds = new Map<string, Map<string, number>>();
   for (const { engine, faults } of results) {
     const counts = kinds.get(engine) ?? new Map<string, number>();
@@ -73,8 +65,6 @@ export function page(results: readonly RunResult[], machine: string): string {
   });
   return `${INTRODUCTION}
 ## Runs
-
-${machine}
 
 ${table(results)}
 

@@ -1,6 +1,6 @@
 /** One engine, one seed: servers, clients, faults; then calm, and everything is judged. */
 import { existsSync, readFileSync } from "node:fs";
-import { readdir } from "node:fs/promises";
+import { cp, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { temporaryDirectory } from "../../../servers/exit-cleanup.ts";
@@ -11,7 +11,6 @@ import {
   historyFile,
   HistoryRecorder,
   readHistory,
-  type Judged,
 } from "../../../src/testing/history/index.ts";
 import { Crowd } from "./crowd.ts";
 import type { Deployment } from "./deployment.ts";
@@ -19,55 +18,48 @@ import { DEPLOYMENTS } from "./deployments/index.ts";
 import { Dice } from "./dice.ts";
 import { Mischief } from "./mischief.ts";
 import { historyPath, troubleFile } from "./client.ts";
+import { isClean, type RunResult } from "./result.ts";
 import { ACCOUNTS } from "./worker.ts";
 
 export interface RunOptions {
   readonly engine: string;
+  /** Starts the servers. Default: those of `engine`. */
+  readonly start?: ((dice: Dice) => Promise<Deployment>) | undefined;
   readonly seed: number;
   /** How long faults go on. */
   readonly minutes: number;
   /** How fast faults follow each other; 2: twice as fast. Default 1. */
   readonly pace?: number | undefined;
+  /** When the faults are over, everybody is served within this many ms, or never. Default 40,000. */
+  readonly calmMs?: number | undefined;
+  /** Where the histories of a run that is not clean are kept. Default: nowhere. */
+  readonly keep?: string | undefined;
   /** Called every few seconds. */
   readonly progress?: ((line: string) => void) | undefined;
-}
-
-export interface RunResult {
-  readonly engine: string;
-  readonly deployment: string;
-  readonly seed: number;
-  readonly minutes: number;
-  /** How many of each kind. */
-  readonly faults: Readonly<Record<string, number>>;
-  readonly requests: number;
-  readonly grants: number;
-  readonly writes: number;
-  readonly violations: Partial<Readonly<Record<Judged, number>>>;
-  /** S1 broken while a fault had broken an assumption, by fault. */
-  readonly excused: Readonly<Record<string, number>>;
-  /** What was left over, leaked, or went wrong in a way that no promise has a name for. */
-  readonly complaints: readonly string[];
-  /** The violations as a person reads them. */
-  readonly pictures: readonly string[];
 }
 
 const CLIENTS = 4;
 const PROGRESS_EVERY_MS = 5_000;
 const MOST_PICTURES = 12;
-/** Calm comes within this many ms, or never. */
 const CALM_MS = 40_000;
 
 export async function runFaults(options: RunOptions): Promise<RunResult> {
-  const start = DEPLOYMENTS[options.engine];
+  const start = options.start ?? DEPLOYMENTS[options.engine];
   if (start === undefined)
     throw new Error(`no engine ${options.engine}; there are ${Object.keys(DEPLOYMENTS).join(", ")}`);
   const directory = await temporaryDirectory("faults");
+  const alive = setInterval(() => {}, 60_000); // no timer of a lock keeps a process alive
   const deployment = await start(new Dice(options.seed));
   try {
-    return await new Run(deployment, directory.path, options).go();
+    const result = await new Run(deployment, directory.path, options).go();
+    if (options.keep !== undefined && !isClean(result)) {
+      await cp(directory.path, join(options.keep, `${options.engine}-${options.seed}`), { recursive: true });
+    }
+    return result;
   } finally {
     await deployment.stop();
     await directory.remove();
+    clearInterval(alive);
   }
 }
 
@@ -125,17 +117,21 @@ class Run {
   async #calm(): Promise<void> {
     await this.#step("the servers to serve", this.#deployment.serving());
     this.#mischief.calmed();
-    const finished = await this.#step("every request to have its answer", this.#crowd.finish());
-    if (!finished) return;
-    for (let account = 0; account < ACCOUNTS; account++)
-      await this.#step(`every waiter of account-${account} to be served`, this.#crowd.lineUp(`account-${account}`));
+    let well = await this.#step("every request to have its answer", this.#crowd.finish());
+    for (let account = 0; account < ACCOUNTS && well; account++)
+      well = await this.#step(
+        `every waiter of account-${account} to be served`,
+        this.#crowd.lineUp(`account-${account}`),
+      );
+    if (!well) return;
     await this.#gone("left in the engine", () => this.#deployment.leftovers());
     await this.#step("the clients to close", this.#crowd.close(this.#complaints));
     await this.#gone("left at the servers", () => this.#deployment.remains());
   }
 
   async #step(what: string, done: Promise<unknown>): Promise<boolean> {
-    const late = sleep(CALM_MS, false, { ref: false });
+    const { calmMs = CALM_MS } = this.#options;
+    const late = sleep(calmMs, false, { ref: false });
     const outcome = await Promise.race([
       done.then(
         () => true,
@@ -146,7 +142,7 @@ class Run {
       ),
       late,
     ]);
-    if (!outcome) this.#complaints.push(`${what}: not so after ${CALM_MS} ms`);
+    if (!outcome) this.#complaints.push(`${what}: not so after ${calmMs} ms`);
     return outcome;
   }
 

@@ -10,7 +10,7 @@ import { sqliteDeployment } from "./sqlite.ts";
 import { zookeeperDeployment } from "./zookeeper.ts";
 
 export const DEPLOYMENTS: Readonly<Record<string, (dice: Dice) => Promise<Deployment>>> = {
-  memory: memoryDeployment,
+  memory: () => memoryDeployment(),
   sqlite: sqliteDeployment,
   redis: redisDeployment,
   "redis-failover": () => redisFailoverDeployment(1),

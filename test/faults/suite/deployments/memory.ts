@@ -5,9 +5,11 @@ import { LeaseEngine } from "../../../../src/engine/lease-engine.ts";
 import { MemorySpace } from "../../../../src/engines/memory/space.ts";
 import { MemoryStore } from "../../../../src/engines/memory/store.ts";
 import { Faults, FaultyStore } from "../../../../src/testing/faulty-store.ts";
+import type { Alteration } from "../../../conformance/subjects/memory.ts";
 import type { Deployment, FaultKind } from "../deployment.ts";
 
-export async function memoryDeployment(): Promise<Deployment> {
+/** With an `alteration` it is another engine: a wrong one, that the suite has to notice. */
+export async function memoryDeployment({ store, engine }: Alteration = {}): Promise<Deployment> {
   const space = new MemorySpace();
   const faults = new Faults();
   const during = (name: string, begin: () => void, end: () => void): FaultKind => ({
@@ -22,7 +24,11 @@ export async function memoryDeployment(): Promise<Deployment> {
     engine: "memory",
     what: "one process, clients in it",
     traits: new MemoryStore(space, systemClock).traits,
-    open: (clock) => new LeaseEngine(new FaultyStore(new MemoryStore(space, clock), faults, clock), clock),
+    open: (clock) => {
+      const own = new FaultyStore(new MemoryStore(space, clock), faults, clock);
+      const made = new LeaseEngine(store?.(own) ?? own, clock);
+      return engine?.(made) ?? made;
+    },
     ttlMs: 1_000,
     roundingMs: 0,
     faults: [
@@ -44,7 +50,12 @@ export async function memoryDeployment(): Promise<Deployment> {
       ),
     ],
     serving: async () => {},
-    leftovers: async () => [],
+    leftovers: async () => {
+      const left: string[] = [];
+      const look = new MemoryStore(space, systemClock);
+      for await (const name of look.names("")) left.push(`a queue of ${JSON.stringify(name)}`);
+      return left;
+    },
     remains: async () => [],
     stop: async () => {},
   };
