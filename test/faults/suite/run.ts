@@ -49,15 +49,18 @@ export async function runFaults(options: RunOptions): Promise<RunResult> {
     throw new Error(`no engine ${options.engine}; there are ${Object.keys(DEPLOYMENTS).join(", ")}`);
   const directory = await temporaryDirectory("faults");
   const alive = setInterval(() => {}, 60_000); // no timer of a lock keeps a process alive
-  const deployment = await start(new Dice(options.seed));
   try {
-    const result = await new Run(deployment, directory.path, options).go();
-    if (options.keep !== undefined && !isClean(result)) {
-      await cp(directory.path, join(options.keep, `${options.engine}-${options.seed}`), { recursive: true });
+    const deployment = await start(new Dice(options.seed));
+    try {
+      const result = await new Run(deployment, directory.path, options).go();
+      if (options.keep !== undefined && !isClean(result)) {
+        await cp(directory.path, join(options.keep, `${options.engine}-${options.seed}`), { recursive: true });
+      }
+      return result;
+    } finally {
+      await deployment.stop();
     }
-    return result;
   } finally {
-    await deployment.stop();
     await directory.remove();
     clearInterval(alive);
   }
