@@ -3,7 +3,6 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { WRONG_ENGINES } from "../conformance/wrong-engines.ts";
 import { memoryDeployment } from "./suite/deployments/memory.ts";
-import { sum } from "./suite/result.ts";
 import { runFaults } from "./suite/run.ts";
 
 /** By the promise that the run must find broken; "complaints": something was left over or did not end. */
@@ -18,17 +17,22 @@ const NOTICED: Readonly<Record<string, string>> = {
   "no queue: whoever asks at the right moment has it": "complaints",
 };
 
+const MOST_SEEDS = 6;
+
 void describe("the fault suite notices", { concurrency: 8 }, () => {
   for (const [mistake, broken] of Object.entries(NOTICED)) {
     void test(mistake, async () => {
       const wrong = WRONG_ENGINES.find((each) => each.mistake === mistake);
       assert.ok(wrong !== undefined, "there is no such engine any more");
       const start = () => memoryDeployment(wrong);
-      const run = { engine: "memory", start, seed: 42, minutes: 0.06, pace: 2.5, calmMs: 8_000 };
-      const { violations, complaints } = await runFaults(run);
-      const found: Readonly<Record<string, number>> = { ...violations, complaints: complaints.length };
+      // A few seconds of faults do not touch everything: the next seed may.
+      let found: Readonly<Record<string, number>> = {};
+      for (let seed = 42; seed < 42 + MOST_SEEDS && (found[broken] ?? 0) === 0; seed++) {
+        const run = { engine: "memory", start, seed, minutes: 0.06, pace: 2.5, calmMs: 8_000 };
+        const { violations, complaints } = await runFaults(run);
+        found = { ...violations, complaints: complaints.length };
+      }
       assert.ok((found[broken] ?? 0) > 0, `found only ${JSON.stringify(found)}`);
-      assert.ok(sum(found) > 0);
     });
   }
 });
