@@ -139,6 +139,7 @@ export class Desk {
   }
 
   async #connect(): Promise<Session> {
+    if (this.#closed) throw closed();
     const session = await this.#options.open();
     if (this.#closed) {
       session.destroy();
