@@ -5,7 +5,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { startRedis } from "../../../servers/redis.ts";
 import { redlock } from "../../../src/engines/redlock/index.ts";
 import { connect, type LockManager } from "../../../src/index.ts";
-import { pause, rejectsWith, within } from "../../../src/testing/expect.ts";
+import { eventually, pause, rejectsWith, within } from "../../../src/testing/expect.ts";
 import { AdjustableClock } from "../../../src/testing/pausable-clock.ts";
 import { startDeployment, TERMS, type Deployment } from "./deployment.ts";
 
@@ -36,6 +36,23 @@ describe("scripts", () => {
     await flush();
     assert.equal(await left.tryAcquire("flushed"), null);
     await next.release();
+  });
+
+  test("incident 21: names that were used, waited for or left leave no key on any node; tokens still grow", async () => {
+    const rememberMs = 1_000;
+    const [left, right] = await Promise.all([deployment.connect({ rememberMs }), deployment.connect({ rememberMs })]);
+    const sizes = (): Promise<unknown[]> =>
+      Promise.all(deployment.servers.map((server) => server.command("KEYS", "holdfast:redlock:*:used *")));
+    const first = await left.acquire("used 0", { ttlMs: 500 });
+    await first.release();
+    const use = (locks: LockManager, n: number): Promise<void> => locks.request(`used ${n}`, { ttlMs: 500 }, () => {});
+    await Promise.all(Array.from({ length: 150 }, (_, n) => Promise.all([use(left, n), use(right, n)])));
+    await left.acquire("used and left", { ttlMs: 500, maxHoldMs: 200 });
+    assert.ok((await sizes()).flat().length >= 2 * 150, "they are remembered for a while");
+    await eventually(SOON_MS, "the keys are gone", async () => (await sizes()).flat().length === 0);
+    const again = await left.acquire("used 0");
+    assert.ok(again.token > first.token);
+    await again.release();
   });
 
   test("incidents 13, 50: a renewal that has to be sent again does not overtake the release that came after it", async () => {
