@@ -205,6 +205,17 @@ test("evict: by token, and the victim learns why", async () => {
   assert.deepEqual(await renew("x.1", 5), ["ok", "evicted"]);
 });
 
+test("evict: whoever was evicted before the last one, and has not heard of it, learns it as well", async () => {
+  const evict = async (token: number): Promise<unknown> =>
+    (await run(EVICT, [lockKey("a"), waitKey("a")], [token, REMEMBER, "bell:", "a"]))[0];
+  for (let turn = 0; turn < 5; turn++) {
+    const [, token] = await acquire(`x.${turn}`);
+    assert.equal(await evict(Number(token)), 1);
+  }
+  for (let turn = 0; turn < 5; turn++) assert.deepEqual(await renew(`x.${turn}`, 1), ["ok", "evicted"]);
+  assert.deepEqual(await renew("x", 50), ["ok", "joined"], "no owner is a part of another");
+});
+
 test("inspect: the record and who waits", async () => {
   await acquire("x.1", { proposal: 5 });
   await run(ANNOUNCE, [lockKey("a"), waitKey("a")], ["y", "5000", '{"waiting":[]}', 9]);

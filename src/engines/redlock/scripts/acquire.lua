@@ -11,7 +11,7 @@
 --   "busy":    the counter, ms left of the other lease, bell of its owner
 --   "foreign": nothing; this incarnation of the node is not admitted (or under other terms) and has no vote
 --
--- The record of a name is "counter|expiryMs|sinceMs|owner|evictedOwner|client" and outlives its lease by rememberMs.
+-- The record of a name is "counter|expiryMs|sinceMs|owner|evictedOwners|client" and outlives its lease by rememberMs.
 -- A name that was forgotten starts at the node's floor: the highest counter of any name when the floor was last
 -- moved, which is never longer ago than a forgotten name was last used.
 local time = redis.call("TIME")

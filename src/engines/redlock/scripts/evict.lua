@@ -8,9 +8,14 @@ local time = redis.call("TIME")
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
 local record = redis.call("GET", KEYS[1])
 if not record then return { 0, time[1], time[2] } end
-local counter, expiry, owner = string.match(record, "^(%d+)|(%d+)|%d+|([^|]*)|")
+local counter, expiry, owner, evicted = string.match(record, "^(%d+)|(%d+)|%d+|([^|]*)|([^|]*)|")
 if counter ~= ARGV[1] or owner == "" or tonumber(expiry) <= now_ms then return { 0, time[1], time[2] } end
-redis.call("SET", KEYS[1], counter .. "|0|0||" .. owner .. "|", "PX", ARGV[2])
+-- Earlier ones may not have heard of it yet: without their names here their renewal would set the lock again.
+local owners = { owner }
+for earlier in string.gmatch(evicted, "[^ ]+") do
+  if #owners < 8 then owners[#owners + 1] = earlier end
+end
+redis.call("SET", KEYS[1], counter .. "|0|0||" .. table.concat(owners, " ") .. "|", "PX", ARGV[2])
 redis.call("PUBLISH", ARGV[3] .. string.match(owner, "^[^.]*"), "evicted|0|" .. ARGV[4])
 local waiting = redis.call("HKEYS", KEYS[2])
 for _, bell in ipairs(waiting) do redis.call("PUBLISH", ARGV[3] .. bell, "free|" .. #waiting .. "|" .. ARGV[4]) end

@@ -38,7 +38,7 @@ local function renew(key, owner, lease_ms, token, client)
     if left < lease_ms then store(key, counter, lease_ms, rest) end
     return "held"
   end
-  if evicted == owner then return "evicted" end
+  if string.find(" " .. evicted .. " ", " " .. owner .. " ", 1, true) then return "evicted" end
   if holder ~= "" and left > 0 then return "lost" end
   if token == "0" then return "missing" end
 
