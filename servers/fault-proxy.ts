@@ -113,10 +113,17 @@ class TcpFaultProxy implements FaultProxy {
   }
 }
 
+/** On its way, in order: bytes, or undefined for the end of the stream. */
+interface Parcel {
+  readonly dueMs: number;
+  readonly bytes: Buffer | undefined;
+}
+
 class Pair {
   readonly #sockets: Readonly<Record<Direction, { from: Socket; to: Socket }>>;
   readonly #settings: () => Settings;
-  readonly #kept: Record<Direction, Buffer[]> = { toServer: [], toClient: [] };
+  readonly #kept: Record<Direction, (Buffer | undefined)[]> = { toServer: [], toClient: [] };
+  readonly #late: Record<Direction, Parcel[]> = { toServer: [], toClient: [] };
   readonly #passed: Record<Direction, number> = { toServer: 0, toClient: 0 };
   #ended: (() => void) | undefined;
 
@@ -124,11 +131,10 @@ class Pair {
     this.#settings = settings;
     this.#sockets = { toServer: { from: client, to: server }, toClient: { from: server, to: client } };
     for (const direction of ["toServer", "toClient"] as const) {
-      const { from, to } = this.#sockets[direction];
+      const { from } = this.#sockets[direction];
       from.on("data", (bytes: Buffer) => this.#pass(direction, direction === "toClient" ? filter(bytes) : bytes));
       from.on("error", () => this.reset());
-      // A dropped direction swallows the end as well: the other side sees a connection that is half open.
-      from.on("end", () => this.#settings()[direction] === "pass" && to.end());
+      from.on("end", () => this.#pass(direction, undefined));
       from.on("close", () => this.#sockets[direction].to.destroyed && this.#ended?.());
     }
   }
@@ -154,10 +160,12 @@ class Pair {
     }
   }
 
-  #pass(direction: Direction, bytes: Buffer): void {
+  /** A dropped direction swallows the end as well: the other side sees a connection that is half open. */
+  #pass(direction: Direction, bytes: Buffer | undefined): void {
     const settings = this.#settings();
     const { from, to } = this.#sockets[direction];
-    if (settings[direction] === "drop" || (direction === "toClient" && settings.lose(bytes))) return;
+    if (settings[direction] === "drop") return;
+    if (direction === "toClient" && bytes !== undefined && settings.lose(bytes)) return;
     if (settings[direction] === "stall") {
       from.pause();
       this.#kept[direction].push(bytes);
@@ -165,14 +173,39 @@ class Pair {
     }
     const limit = direction === "toClient" ? settings.cutToClientAfter : settings.cutToServerAfter;
     const left = limit - this.#passed[direction];
-    this.#passed[direction] += bytes.length;
-    if (bytes.length <= left) this.#write(to, bytes, settings.delayMs);
+    this.#passed[direction] += bytes?.length ?? 0;
+    if (bytes === undefined || bytes.length <= left) this.#send(direction, bytes, settings.delayMs);
     else this.#cut(to, bytes.subarray(0, Math.max(left, 0)));
   }
 
-  #write(to: Socket, bytes: Buffer, delayMs: number): void {
-    if (delayMs === 0) to.write(bytes);
-    else setTimeout(() => to.writable && to.write(bytes), delayMs);
+  /** Late or not, everything arrives in the order in which it was sent: a TCP connection knows no other. */
+  #send(direction: Direction, bytes: Buffer | undefined, delayMs: number): void {
+    const late = this.#late[direction];
+    if (delayMs === 0 && late.length === 0) {
+      this.#write(direction, bytes);
+      return;
+    }
+    const dueMs = Math.max(performance.now() + delayMs, late.at(-1)?.dueMs ?? 0);
+    late.push({ dueMs, bytes });
+    if (late.length === 1) this.#deliverLater(direction, dueMs);
+  }
+
+  #deliverLater(direction: Direction, dueMs: number): void {
+    const late = this.#late[direction];
+    setTimeout(() => {
+      for (let next = late[0]; next !== undefined && next.dueMs <= performance.now(); next = late[0]) {
+        late.shift();
+        this.#write(direction, next.bytes);
+      }
+      if (late[0] !== undefined) this.#deliverLater(direction, late[0].dueMs);
+    }, dueMs - performance.now());
+  }
+
+  #write(direction: Direction, bytes: Buffer | undefined): void {
+    const { to } = this.#sockets[direction];
+    if (!to.writable) return;
+    if (bytes === undefined) to.end();
+    else to.write(bytes);
   }
 
   /** The last bytes arrive, then nothing: a graceful end here, a reset there. */
