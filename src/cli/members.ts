@@ -20,8 +20,9 @@ export class ProcessGroup implements Members {
     kill(-this.#pid, signal);
   }
 
+  /** Also when only zombies are left: where the first process of a container collects none, they stay listed for ever. */
   areGone(): boolean {
-    return !kill(-this.#pid, 0);
+    return !kill(-this.#pid, 0) || !allProcesses().some(({ group, state }) => group === this.#pid && state !== "Z");
   }
 }
 

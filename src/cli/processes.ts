@@ -5,6 +5,7 @@ import { readdirSync, readFileSync } from "node:fs";
 export interface ProcessEntry {
   readonly pid: number;
   readonly parent: number;
+  readonly group: number;
   /** When it was started, in whatever form: with it, an id that is used again is not taken for the old process. */
   readonly start: string;
   /** R, S, D: runs or sleeps; T: stopped; Z: dead and not yet collected by its parent. */
@@ -46,20 +47,21 @@ function entriesOfProc(): string[] | undefined {
 function fromProc(pid: number): ProcessEntry | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // After the command in parentheses, which may hold anything: state, parent, … and the start as the 20th field.
+    // After the command in parentheses, which may hold anything: state, parent, group, … and the start as the 20th field.
     const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
-    return { pid, state: fields[0] ?? "", parent: Number(fields[1]), start: fields[19] ?? "" };
+    const [state = "", parent, group] = fields;
+    return { pid, state, parent: Number(parent), group: Number(group), start: fields[19] ?? "" };
   } catch {
     return undefined; // it ended meanwhile
   }
 }
 
 function fromPs(): ProcessEntry[] {
-  const columns = ["pid=", "ppid=", "stat=", "lstart="].flatMap((column) => ["-o", column]);
+  const columns = ["pid=", "ppid=", "pgid=", "stat=", "lstart="].flatMap((column) => ["-o", column]);
   const lines = execFileSync("ps", ["-A", ...columns], { encoding: "utf8" }).split("\n");
   return lines.flatMap((line) => {
-    const [, pid, parent, state, start] = /^\s*(\d+)\s+(\d+)\s+(\S)\S*\s+(.*)$/.exec(line) ?? [];
+    const [, pid, parent, group, state, start] = /^\s*(\d+)\s+(\d+)\s+(\d+)\s+(\S)\S*\s+(.*)$/.exec(line) ?? [];
     if (pid === undefined || state === undefined || start === undefined) return [];
-    return { pid: Number(pid), parent: Number(parent), state, start };
+    return { pid: Number(pid), parent: Number(parent), group: Number(group), state, start };
   });
 }

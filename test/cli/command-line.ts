@@ -93,7 +93,8 @@ export function start(command: string, words: readonly string[], settings: RunSe
 
 /** Ours, without what a developer's own settings would change, and with `added`. */
 export function cleanEnvironment(added: Readonly<Record<string, string | undefined>>): NodeJS.ProcessEnv {
-  const names = ["PATH", "HOME", "USER", "TMPDIR", "LANG"];
+  // NODE_OPTIONS: Node 22 runs TypeScript only when told to.
+  const names = ["PATH", "HOME", "USER", "TMPDIR", "LANG", "NODE_OPTIONS"];
   const kept = Object.fromEntries(names.map((name) => [name, process.env[name]]));
   const merged = { ...kept, HOLDFAST_URL: "memory:", ...added };
   return Object.fromEntries(Object.entries(merged).filter(([, value]) => value !== undefined));
