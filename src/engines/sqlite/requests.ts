@@ -49,6 +49,11 @@ export class Requests {
     this.#events = events;
   }
 
+  /** As far as this connection knows. Asking the queue for an owner that is new would read all of it. */
+  ownPlace(owner: string): number | undefined {
+    return this.#own.get(owner)?.place;
+  }
+
   placeOf(name: Buffer, owner: string): number | undefined {
     const known = this.#own.get(owner);
     if (known !== undefined) return known.place;

@@ -82,10 +82,9 @@ export class SqliteStore implements LeaseStore {
 
   #request(session: Session, name: Buffer, ask: Ask, moment: Moment): Answer {
     const front = session.fronts.settle(name, moment);
-    if (front.rows.length > 0) {
-      const place = session.requests.placeOf(name, ask.owner);
-      if (place !== undefined) return this.#renewed(session, name, place, ask, front, moment);
-    }
+    // An owner asks through one connection only.
+    const known = session.requests.ownPlace(ask.owner);
+    if (known !== undefined) return this.#renewed(session, name, known, ask, front, moment);
     if (ask.steal) {
       this.#endHeld(session, name, front, moment);
       return this.#insertHeld(session, name, (front.rows[0]?.place ?? 0) - 1, ask, moment);
