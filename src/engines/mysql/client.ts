@@ -19,7 +19,7 @@ export interface Connection {
   on(event: "error" | "end", listener: (error?: Error) => void): unknown;
   end(callback: () => void): void;
   destroy(): void;
-  readonly stream: { ref?(): unknown; unref?(): unknown };
+  readonly stream: { ref?(): unknown; unref?(): unknown; destroy?(): unknown };
 }
 
 /** Settings of `mysql2` that say where the server is and who we are. */

@@ -95,6 +95,8 @@ export class Session {
   /** Ends the connection at once; what is under way is rejected and may or may not have happened. */
   destroy(): void {
     this.#connection.destroy();
+    // The driver only says goodbye: a server that is frozen or cut off never answers that, and the socket would stay.
+    this.#connection.stream.destroy?.();
     this.#end(undefined);
   }
 

@@ -1,7 +1,9 @@
 /** What is left of an engine once it is closed: nothing that still runs. Found by the fault suite. */
 import assert from "node:assert/strict";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import type { Socket } from "node:net";
 import { test } from "node:test";
-import type { Timer } from "../../../src/index.ts";
+import { EngineUnavailableError, type Timer } from "../../../src/index.ts";
 import { PausableClock } from "../../../src/testing/pausable-clock.ts";
 import { database, locksOn } from "./database.ts";
 
@@ -40,4 +42,22 @@ void test("sessions that slept on bells leave no timer behind when the engine is
   }
   await here.close();
   assert.equal(clock.waiting.size, 0);
+});
+
+void test("sessions that were given up leave no socket behind, also while the server is frozen", async (t) => {
+  const mariadb = await server();
+  const locks = await locksOn(t, mariadb, { commandTimeoutMs: 200 });
+  await (await locks.acquire("report")).release();
+  const sockets: Socket[] = [];
+  const note = (message: unknown): void => void sockets.push((message as { socket: Socket }).socket);
+  subscribe("net.client.socket", note);
+  mariadb.freeze();
+  try {
+    for (let turn = 0; turn < 3; turn++) await assert.rejects(locks.tryAcquire("report"), EngineUnavailableError);
+    const open = sockets.filter((socket) => !socket.destroyed).length;
+    assert.ok(sockets.length >= 2 && open <= 1, `${open} of ${sockets.length} sockets are still open`);
+  } finally {
+    mariadb.thaw();
+    unsubscribe("net.client.socket", note);
+  }
 });
