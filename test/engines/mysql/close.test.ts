@@ -53,9 +53,10 @@ void test("sessions that were given up leave no socket behind, also while the se
   subscribe("net.client.socket", note);
   mariadb.freeze();
   try {
-    for (let turn = 0; turn < 3; turn++) await assert.rejects(locks.tryAcquire("report"), EngineUnavailableError);
+    for (let turn = 0; turn < 6; turn++) await assert.rejects(locks.tryAcquire("report"), EngineUnavailableError);
     const open = sockets.filter((socket) => !socket.destroyed).length;
-    assert.ok(sockets.length >= 2 && open <= 1, `${open} of ${sockets.length} sockets are still open`);
+    // A few are being tried at this moment: no more than the engine has connections.
+    assert.ok(sockets.length > 10 && open <= 5, `${open} of ${sockets.length} sockets are still open`);
   } finally {
     mariadb.thaw();
     unsubscribe("net.client.socket", note);
