@@ -1,108 +1,73 @@
 /**
- * The core and the lease engine over a simulated network: late, lost and doubled messages, lost bells, paused and
- * killed clients, a frozen server, clocks that drift. `npm run simulate` goes on for as long as you like.
+ * The recipes, the core and the lease engine over a simulated network: late, lost and doubled messages, lost bells, paused
+ * and killed clients, a frozen server, clocks that drift. `npm run simulate` goes on for as long as you like.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Answer, type LeaseStore } from "../../src/engine/lease-store.ts";
-import { simulate } from "../../src/testing/simulation/run.ts";
+import { play, programOf, report, type SettingKind } from "./play.ts";
+import * as plants from "./plants.ts";
+import { leaseWorld } from "./worlds/lease.ts";
 
-const SEEDS = 150;
+const SEEDS = 60;
 
 test(`${SEEDS} seeds keep every promise`, async () => {
+  const kind = leaseWorld();
   let grants = 0;
   for (let seed = 1; seed <= SEEDS; seed++) {
-    const result = await simulate(seed);
-    assert.deepEqual(result.violations, [], `seed ${seed}`);
-    grants += result.grants;
+    const outcome = await play(programOf(seed, kind), kind);
+    assert.deepEqual(outcome.complaints, [], outcome.complaints.length > 0 ? await report(outcome, kind) : "");
+    grants += outcome.grants;
   }
   assert.ok(grants > SEEDS * 20, `only ${grants} grants: the simulation has hardly locked anything`);
 });
 
 test("the same seed gives the same world", async () => {
-  const first = await simulate(7);
-  assert.deepEqual(await simulate(7), first);
-  assert.notEqual((await simulate(8)).events, first.events);
+  const kind = leaseWorld();
+  const first = await play(programOf(7, kind), kind);
+  assert.deepEqual(await play(programOf(7, kind), kind), first);
+  assert.notEqual((await play(programOf(8, kind), kind)).events, first.events);
 });
 
-/** How many of the first seeds show a violation with the planted mistake. */
-async function seedsThatNotice(plant: (store: LeaseStore) => LeaseStore, seeds = 40): Promise<string[]> {
-  const noticed: string[] = [];
-  for (let seed = 1; seed <= seeds; seed++) {
-    const [violation] = (await simulate(seed, { plant })).violations;
-    if (violation !== undefined) noticed.push(violation);
+/** What the first seeds complain of, up to the first complaint that begins with `promise`. */
+async function found(kind: SettingKind, promise: RegExp, seeds = 40): Promise<string[]> {
+  const texts: string[] = [];
+  for (let seed = 1; seed <= seeds && !texts.some((text) => promise.test(text)); seed++) {
+    const { complaints } = await play(programOf(seed, kind), kind);
+    texts.push(...complaints.map(({ text }) => text));
   }
-  return noticed;
+  return texts;
 }
 
-/** `store` with some verbs replaced. */
-function altered(store: LeaseStore, verbs: Partial<LeaseStore>): LeaseStore {
-  const bound = (key: keyof LeaseStore): unknown => {
-    const value = verbs[key] ?? store[key];
-    return typeof value === "function" ? value.bind(store) : value;
-  };
-  return new Proxy(store, { get: (_, key) => bound(key as keyof LeaseStore) });
+const PLANTED: readonly [what: string, plant: () => plants.Plant, promise: RegExp][] = [
+  ["renews what is gone", plants.renewsWhatIsGone, /^S[12]/],
+  ["promises a longer lease than it keeps", () => plants.promisesTooMuch, /^S1/],
+  ["forgets to release", plants.forgetsToRelease, /^L1/],
+  ["gives one permit too many", () => plants.givesOnePermitTooMany, /^S1/],
+  ["lets writers in as readers", () => plants.letsWritersShare, /^S1/],
+  ["releases whoever holds the name", plants.releasesWhoeverHolds, /^S4/],
+  ["leaves those who gave up in the queue", () => plants.neverWithdraws, /^L[135]/],
+];
+
+for (const [what, plant, promise] of PLANTED) {
+  test(`a store that ${what} is noticed`, async () => {
+    const texts = await found(leaseWorld({ plant: plant() }), promise);
+    assert.ok(
+      texts.some((text) => promise.test(text)),
+      texts.slice(0, 20).join("\n"),
+    );
+  });
 }
 
-test("a store that renews what is gone is noticed: S1, or S2", async () => {
-  const lastToken = new Map<string, bigint>();
-  const noticed = await seedsThatNotice((store) =>
-    altered(store, {
-      request: async (ask) => {
-        const answer = await store.request(ask);
-        if (answer.state === "held") lastToken.set(ask.owner, answer.token);
-        return answer;
-      },
-      renew: async (renewals) => {
-        const answers = await store.renew(renewals);
-        return answers.map((answer, index): Answer => {
-          const token = lastToken.get(renewals[index]?.owner ?? "");
-          if (answer.state !== "gone" || token === undefined) return answer;
-          return { state: "held", token, ttlMs: renewals[index]?.ttlMs ?? 0 };
-        });
-      },
-    }),
-  );
-  assert.ok(
-    noticed.some((each) => /^S[12]/.test(each)),
-    noticed.join("\n"),
-  );
-});
-
-test("a store that promises a longer lease than it keeps is noticed: S1", async () => {
-  const noticed = await seedsThatNotice((store) =>
-    altered(store, {
-      request: (ask) => store.request({ ...ask, ttlMs: ask.ttlMs / 2 }).then(doubled),
-      renew: (renewals) =>
-        store.renew(renewals.map((each) => ({ ...each, ttlMs: each.ttlMs / 2 }))).then((all) => all.map(doubled)),
-    }),
-  );
-  assert.ok(
-    noticed.some((each) => each.startsWith("S1")),
-    noticed.join("\n"),
-  );
-});
-
-function doubled(answer: Answer): Answer {
-  return answer.state === "held" ? { ...answer, ttlMs: answer.ttlMs * 2 } : answer;
-}
-
-test("a store that forgets to release is noticed: nothing may stay behind", async () => {
-  let calls = 0;
-  const noticed = await seedsThatNotice((store) =>
-    altered(store, {
-      // Every third one is renewed for ever instead, as an orphaned watchdog would.
-      release: async (name, owner, token) => {
-        if (calls++ % 3 !== 0) return await store.release(name, owner, token);
-        const again = (): void => {
-          void store.renew([{ name, owner, ttlMs: 600_000, pendingTtlMs: 600_000 }]).catch(again);
-        };
-        again();
-      },
-    }),
-  );
-  assert.ok(
-    noticed.some((each) => each.startsWith("L1")),
-    noticed.join("\n"),
-  );
+test("a seed that fails is made short, and drawn", async () => {
+  const kind = leaseWorld({ plant: plants.givesOnePermitTooMany });
+  for (let seed = 1; ; seed++) {
+    const outcome = await play(programOf(seed, kind), kind);
+    if (!outcome.complaints[0]?.text.startsWith("S1")) continue;
+    const text = await report(outcome, kind);
+    const [, steps] = /\((\d+) steps\)/.exec(text) ?? [];
+    assert.ok(Number(steps) <= 8, text);
+    assert.match(text, /client-\d asks for name-\d \(one of \d permits\)/);
+    assert.match(text, /client-\d shared #\d+ .*\[=+/, "a time line");
+    return;
+  }
 });

@@ -28,6 +28,8 @@ const FAST_MS = 5;
 export class SimulatedServer {
   readonly process: SimulatedProcess;
   readonly space: MemorySpace = new MemorySpace();
+  /** Called after every verb that it has carried out. */
+  onVerb: () => void = () => {};
 
   constructor(world: World, drift: number) {
     this.process = new SimulatedProcess(world, "server", drift);
@@ -114,6 +116,7 @@ export class SimulatedStore implements LeaseStore {
         this.#world.after(this.#latencyMs(), () =>
           this.#server.process.deliver(() => {
             const outcome = verb();
+            this.#server.onVerb();
             if (answers && !this.#world.chance(this.#weather.lost))
               this.#reply(outcome, resolve, reject, () => timeout.cancel());
             else outcome.catch(() => {});

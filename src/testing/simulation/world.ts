@@ -98,6 +98,7 @@ export class SimulatedProcess implements Clock {
   readonly world: World;
   readonly #rate: number;
   #pausedUntilMs = 0;
+  #pausedMs = 0;
   #dead = false;
 
   constructor(world: World, name: string, drift: number) {
@@ -114,9 +115,17 @@ export class SimulatedProcess implements Clock {
     return this.world.nowMs < this.#pausedUntilMs;
   }
 
+  /** For how long it has run so far, pauses left out, on its own clock. */
+  get runMs(): number {
+    const leftMs = Math.max(0, this.#pausedUntilMs - this.world.nowMs);
+    return (this.world.nowMs - this.#pausedMs + leftMs) * this.#rate;
+  }
+
   /** Like SIGSTOP: nothing runs, the clocks go on. */
   pause(ms: number): void {
-    this.#pausedUntilMs = Math.max(this.#pausedUntilMs, this.world.nowMs + ms);
+    const untilMs = Math.max(this.#pausedUntilMs, this.world.nowMs + ms);
+    this.#pausedMs += untilMs - Math.max(this.#pausedUntilMs, this.world.nowMs);
+    this.#pausedUntilMs = untilMs;
   }
 
   /** Like SIGKILL. */
