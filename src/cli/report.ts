@@ -4,6 +4,7 @@
  * are opened once more for ourselves, without blocking, and a line that does not fit is dropped.
  */
 import { closeSync, constants, fstatSync, openSync, writeSync } from "node:fs";
+import { Writable } from "node:stream";
 import { isatty } from "node:tty";
 import { systemClock } from "../engine/clock.ts";
 import { withoutSecrets } from "./secrets.ts";
@@ -26,13 +27,32 @@ function open(): number {
 
 /** Whether it was written. Never throws: nobody may be listening (EPIPE). */
 function write(line: string): boolean {
+  return writeRaw(`holdfast: ${withoutSecrets(line)}\n`);
+}
+
+function writeRaw(text: string): boolean {
   channel ??= open();
   try {
-    writeSync(channel, `holdfast: ${withoutSecrets(line)}\n`);
+    writeSync(channel, text);
     return true;
   } catch (error) {
     return !(error instanceof Error && "code" in error && error.code === "EAGAIN");
   }
+}
+
+/**
+ * Node makes its own stream for standard error as soon as somebody looks at `process.stderr`, its own sockets do, and
+ * that sets the pipe to non-blocking, under COMMAND's feet. So this one takes its place before anybody looks.
+ */
+export function leaveStderrAlone(): void {
+  const stderr = new Writable({
+    decodeStrings: false,
+    write(chunk: unknown, _encoding, done) {
+      writeRaw(String(chunk));
+      done();
+    },
+  });
+  Object.defineProperty(process, "stderr", { value: stderr, configurable: true, enumerable: true });
 }
 
 /** Writes `holdfast: line`, or drops it when it would block. */

@@ -10,7 +10,7 @@ import { Guard } from "./guard.ts";
 import { checkNotHeld, HELD_VARIABLE, type HeldNames, readHeldNames, writeHeldNames } from "./held-names.ts";
 import { type Holding, holdWhile } from "./holding.ts";
 import { type Ended, launch, type Launched } from "./launch.ts";
-import { say } from "./report.ts";
+import { leaveStderrAlone, say } from "./report.ts";
 import { readRunOptions, type RunOptions } from "./run-options.ts";
 import { printable } from "./shell-words.ts";
 import { signalNumber, Signals } from "./signals.ts";
@@ -55,6 +55,7 @@ export function prepareRun(given: Arguments, stdinIsTerminal: boolean): Prepared
 
 /** Starts COMMAND's gate, waits, lets COMMAND run. Resolves to the exit code. */
 export async function runOnce(prepared: Prepared, signals: Signals): Promise<number> {
+  leaveStderrAlone();
   const { command, name, foreground, killAfterMs, ttlMs } = prepared.options;
   const slackMs = Math.min(LONGEST_SLACK_MS, Math.max(SHORTEST_SLACK_MS, ttlMs * SLACK_SHARE));
   const launched = await launch(command, name, foreground);
