@@ -194,7 +194,8 @@ test("--help lists every option, --version tells the version", async () => {
 
 test("a Node that is too old: exit 78, and which one is needed", async () => {
   const older = 'Object.defineProperty(process,"versions",{value:{...process.versions,node:"22.12.0"}})';
-  const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(older)}` };
+  const given = process.env["NODE_OPTIONS"] ?? "";
+  const env = { NODE_OPTIONS: `${given} --import=data:text/javascript,${encodeURIComponent(older)}` };
   const { code, stderr } = await holdfast(["ls"], { env }).finished;
   assert.equal(code, 78);
   assert.match(stderr, /^holdfast: needs Node 22\.13 or later, this is 22\.12\.0 \(/);
