@@ -39,7 +39,7 @@ export function table(results: readonly RunResult[]): string {
 
 /** What happened, by kind, and everything that was broken. */
 export function details(result: RunResult): string {
-  const kinds = Object.entries(result.faults).map(([kind, count]) => `${count} ${kind}`);
+  const kinds = Object.entries(result.faults).map(([kind, count]) => `${kind} ×${count}`);
   const excuses = Object.entries(result.excused).map(
     ([fault, count]) => `S1 broke ${count} times under "${fault}", which breaks an assumption of this engine`,
   );
@@ -61,7 +61,7 @@ export function page(results: readonly RunResult[]): string {
   }
   const faults = [...kinds].map(([engine, counts]) => {
     const list = [...counts].sort(([left], [right]) => left.localeCompare(right));
-    return `- **${engine}**: ${list.map(([kind, count]) => `${count} ${kind}`).join(", ")}`;
+    return `- **${engine}**: ${list.map(([kind, count]) => `${kind} ×${count}`).join(", ")}`;
   });
   return `${INTRODUCTION}
 ## Runs
@@ -83,7 +83,7 @@ npm run faults -- --engine redis --seed 42 --minutes 5
 npm run faults -- --engine all --minutes 1 --json
 \`\`\`
 
-Four client processes with three lanes each lock, wait, give up, write under their tokens and release, on real servers. Beside each
+Four client processes with four lanes each lock, wait, give up, write under their tokens and release, on real servers. Beside each
 other, one fault after the other happens to the servers and to the clients; the seed draws them. Everybody records what they asked
 and what they got (\`holdfast/testing\`, [histories](guide/testing.md#histories)). Then the faults stop, everybody finishes, all queue up
 once more for each lock, and it is judged:
@@ -103,6 +103,20 @@ exactly. A short form of this suite (some seconds of faults on each engine) is p
 `;
 
 const END = `
-That the judge can see: \`test/faults/planted\` has locks as articles write them, each with its mistake, and the same judge catches
-every one; \`test/unit/history\` mutates valid histories in eleven ways and each mutation is found.
+## What it found
+
+Each was mended, and has a test of its own:
+
+- MySQL: sessions that had slept on a bell left a timer of ten seconds behind at \`close()\`, one for each sleep.
+- MySQL: the driver only says goodbye when a connection is given up. While the server was frozen, one socket more stayed open with each command
+  that had waited too long.
+- ZooKeeper: a server that froze just after it had accepted a session could not be asked for its settings; that was reported as a wrong
+  setting (\`ConfigError\`), which nobody tries again.
+- The suite's own proxy: bytes overtook others that were still late, which no TCP connection does. The judge saw it as tokens that fell.
+
+## That the judge can see
+
+\`test/faults/planted\` has locks as articles write them, each with its mistake, on real servers: the judge catches every one, and finds nothing
+when Holdfast plays the same scenes. \`test/faults/wrong-engines.test.ts\` lets the whole suite run on engines with a planted mistake, and
+\`test/unit/history\` changes valid histories in eleven ways; each is found.
 `;
