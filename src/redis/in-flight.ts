@@ -17,9 +17,9 @@ export class InFlight {
     this.#clock = clock;
   }
 
-  /** Calls `expire` in `timeoutMs`, unless it is removed before. */
-  add(timeoutMs: number, expire: () => void): Waiting {
-    const waiting = { untilMs: this.#clock.monotonicMs() + timeoutMs, expire };
+  /** Calls `expire` in `timeoutMs`, unless it is removed before. `nowMs`: for who has just read the clock. */
+  add(timeoutMs: number, expire: () => void, nowMs: number = this.#clock.monotonicMs()): Waiting {
+    const waiting = { untilMs: nowMs + timeoutMs, expire };
     this.#waiting.add(waiting);
     if (waiting.untilMs < this.#timerAtMs) this.#arm(waiting.untilMs, timeoutMs);
     return waiting;

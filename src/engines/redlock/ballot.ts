@@ -71,20 +71,26 @@ export class Ballot {
 
   #start(): void {
     const { nodes, terms } = this.#electorate;
-    const { name, owner, leaseMs, proposal, client } = this.#wish;
+    const { name, owner, leaseMs, proposal, client, touched } = this.#wish;
     const keys = [lockKey(name), NODE_KEY];
     const tail = [owner, String(leaseMs), String(proposal), String(terms.rememberMs), client];
-    const able = nodes.filter((node) => node.admitted);
+    const able: RedlockNode[] = [];
     for (const node of nodes) {
-      if (!able.includes(node)) this.#withhold(node, node.incarnation === undefined ? node.lastError : "not admitted");
+      if (node.admitted) able.push(node);
+      else this.#withhold(node, node.incarnation === undefined ? node.lastError : "not admitted");
     }
     if (!this.#open) return;
     for (const node of able) {
-      const answer = node.eval(ACQUIRE, keys, [node.run, String(terms.maxTtlMs), ...tail]);
-      this.#wish.touched.add(node, answer);
-      answer.then(
-        (reply) => this.#answered(node, reply),
-        (error: unknown) => this.#withhold(node, messageOf(error)),
+      touched.asked(node);
+      node.eval(ACQUIRE, keys, [node.run, String(terms.maxTtlMs), ...tail]).then(
+        (reply) => {
+          touched.answered(node);
+          this.#answered(node, reply);
+        },
+        (error: unknown) => {
+          touched.answered(node);
+          this.#withhold(node, messageOf(error));
+        },
       );
     }
     this.#await();
@@ -160,7 +166,8 @@ export class Ballot {
     if (token === undefined || indices.length === 0) return;
     const { terms } = this.#electorate;
     const { name, owner } = this.#wish;
-    for (const node of this.#electorate.nodes.filter(({ index }) => indices.includes(index))) {
+    for (const node of this.#electorate.nodes) {
+      if (!indices.includes(node.index)) continue;
       const args = [node.run, String(terms.maxTtlMs), owner, String(token), String(terms.rememberMs)];
       node.eval(RAISE, [lockKey(name), NODE_KEY], args).then(
         ([verdict]) => this.#raised(node, verdict === "accepted"),

@@ -143,13 +143,10 @@ export class RedlockNode {
   eval(script: Script, keys: readonly string[], args: readonly string[]): Promise<readonly unknown[]> {
     const connection = this.#link.current;
     if (connection === undefined) return Promise.reject(new RedisOutcomeUnknownError(this.lastError));
-    const rest = [String(keys.length), ...keys.map((key) => this.#source.written(key)), ...args];
-    const read = (reply: unknown, sentMs: number): readonly unknown[] => {
-      const fields = reply as readonly unknown[];
-      this.#sample(sentMs, Number(fields[1]), Number(fields[2]));
-      return fields;
-    };
-    return this.#timed(connection, ["evalsha", script.sha, ...rest], read, () => ["eval", script.source, ...rest]);
+    const command: [string, ...string[]] = ["evalsha", script.sha, String(keys.length)];
+    for (const key of keys) command.push(this.#source.written(key));
+    for (const arg of args) command.push(arg);
+    return this.#timed(connection, command, this.#readFields, script);
   }
 
   /** Runs a plain command. Keys in it are the caller's to write. */
@@ -244,16 +241,17 @@ export class RedlockNode {
     );
   }
 
-  /** Sends `command`; `read` makes the result of the reply, and is told when it was sent. */
+  /** Sends `command`; `read` makes the result of the reply, and is told when it was sent. `script`: the one that it names. */
   #timed<T>(
     connection: Connection,
     command: Command,
     read: (reply: unknown, sentMs: number) => T,
-    onNoScript?: () => Command,
+    script?: Script,
   ): Promise<T> {
     const sentMs = this.#clock.monotonicMs();
     let answered = false;
-    const waiting = this.#inFlight.add(this.#patienceMs, () => this.#overdue(connection, () => answered));
+    const overdue = (): void => this.#overdue(connection, () => answered);
+    const waiting = this.#inFlight.add(this.#patienceMs, overdue, sentMs);
     return connection.send(command).then(
       (reply) => {
         answered = true;
@@ -264,8 +262,8 @@ export class RedlockNode {
         answered = true;
         this.#inFlight.remove(waiting);
         const translated = translate(error, this.#secrets);
-        if (onNoScript === undefined || !isNoScript(translated)) throw translated;
-        return this.#timed(connection, onNoScript(), read);
+        if (script === undefined || !isNoScript(translated)) throw translated;
+        return this.#timed(connection, ["eval", script.source, ...command.slice(2)], read);
       },
     );
   }
@@ -278,6 +276,12 @@ export class RedlockNode {
       this.#events.changed(this);
     });
   }
+
+  readonly #readFields = (reply: unknown, sentMs: number): readonly unknown[] => {
+    const fields = reply as readonly unknown[];
+    this.#sample(sentMs, Number(fields[1]), Number(fields[2]));
+    return fields;
+  };
 
   #sample(sentMs: number, seconds: number, micros: number): void {
     this.#heardAtMs = this.#clock.monotonicMs();

@@ -97,10 +97,11 @@ export class Renewals {
       renewal.client,
     ]);
     const common = [node.run, String(terms.maxTtlMs), String(terms.rememberMs)];
-    const answer = node.eval(RENEW, keys, [...common, ...args]);
-    for (const { renewal } of batch) renewal.touched.add(node, answer);
+    for (const { renewal } of batch) renewal.touched.asked(node);
     try {
-      const reply = await answer;
+      const reply = await node.eval(RENEW, keys, [...common, ...args]).finally(() => {
+        for (const { renewal } of batch) renewal.touched.answered(node);
+      });
       if (reply[0] === "foreign") {
         node.markForeign();
         return;

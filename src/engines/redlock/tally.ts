@@ -11,16 +11,21 @@ export type TallyState =
   /** A quorum is out of reach. */
   | "lost";
 
+const NONE: readonly number[] = [];
+
 export class Tally {
   readonly #nodes: number;
   readonly #quorum: number;
-  /** The counter at which each voter stands. */
-  readonly #votes = new Map<number, number>();
-  /** Voters that can accept the token no more. */
-  readonly #refused = new Set<number>();
-  /** Nodes that will not vote in this ballot. */
-  readonly #out = new Set<number>();
-  readonly #raised = new Set<number>();
+  /** The counter at which each voter stands, by node. */
+  readonly #counters: (number | undefined)[] = [];
+  /** Voters that can accept the token no more, by node. */
+  readonly #refused: boolean[] = [];
+  /** Nodes that will not vote in this ballot, by node. */
+  readonly #out: boolean[] = [];
+  /** Voters that were asked to accept the token, by node. */
+  readonly #raised: boolean[] = [];
+  #votes = 0;
+  #outs = 0;
   #token: number | undefined;
 
   constructor(nodes: number, quorum: number) {
@@ -34,50 +39,59 @@ export class Tally {
   }
 
   get votes(): number {
-    return this.#votes.size;
+    return this.#votes;
   }
 
   /** `node` has voted, and its counter stands at `counter` now. */
   voted(node: number, counter: number): void {
-    if (this.#votes.has(node) || this.#out.has(node)) return;
-    this.#votes.set(node, counter);
-    if (this.#token === undefined && this.#votes.size >= this.#quorum) this.#token = Math.max(...this.#votes.values());
+    if (this.#counters[node] !== undefined || this.#out[node] === true) return;
+    this.#counters[node] = counter;
+    if (++this.#votes !== this.#quorum) return;
+    this.#token = 0;
+    for (const each of this.#counters) if (each !== undefined && each > this.#token) this.#token = each;
   }
 
   /** `node` will not vote: it is busy, silent, or has no right to. */
   withheld(node: number): void {
-    if (!this.#votes.has(node)) this.#out.add(node);
+    if (this.#counters[node] !== undefined || this.#out[node] === true) return;
+    this.#out[node] = true;
+    this.#outs++;
   }
 
   /** Voters that stand below the token and have not been asked to accept it: ask each once. */
-  toRaise(): number[] {
+  toRaise(): readonly number[] {
     const token = this.#token;
-    if (token === undefined) return [];
-    const below = [...this.#votes].filter(([node, counter]) => counter < token && !this.#raised.has(node));
-    for (const [node] of below) this.#raised.add(node);
-    return below.map(([node]) => node);
+    if (token === undefined) return NONE;
+    let below: number[] | undefined;
+    for (let node = 0; node < this.#counters.length; node++) {
+      const counter = this.#counters[node];
+      if (counter === undefined || counter >= token || this.#raised[node] === true) continue;
+      this.#raised[node] = true;
+      (below ??= []).push(node);
+    }
+    return below ?? NONE;
   }
 
   /** `node` raised its counter to the token. */
   accepted(node: number): void {
-    if (this.#token !== undefined && this.#votes.has(node) && !this.#refused.has(node)) {
-      this.#votes.set(node, this.#token);
-    }
+    if (this.#token === undefined || this.#counters[node] === undefined || this.#refused[node] === true) return;
+    this.#counters[node] = this.#token;
   }
 
   /** `node` did not raise its counter, or did not say so. */
   refused(node: number): void {
-    this.#refused.add(node);
+    this.#refused[node] = true;
   }
 
   get state(): TallyState {
     const token = this.#token;
-    if (token === undefined) return this.#nodes - this.#out.size >= this.#quorum ? "open" : "lost";
+    if (token === undefined) return this.#nodes - this.#outs >= this.#quorum ? "open" : "lost";
     let accepted = 0;
-    let possible = this.#nodes - this.#votes.size - this.#out.size;
-    for (const [node, counter] of this.#votes) {
+    let possible = this.#nodes - this.#votes - this.#outs;
+    for (let node = 0; node < this.#counters.length; node++) {
+      const counter = this.#counters[node];
       if (counter === token) accepted++;
-      else if (counter < token && !this.#refused.has(node)) possible++;
+      else if (counter !== undefined && counter < token && this.#refused[node] !== true) possible++;
     }
     if (accepted >= this.#quorum) return "won";
     return accepted + possible >= this.#quorum ? "open" : "lost";

@@ -7,7 +7,7 @@ import { type RedlockNode } from "./node.ts";
 
 interface Asked {
   unanswered: number;
-  whenAnswered: (() => void)[];
+  whenAnswered: (() => void)[] | undefined;
 }
 
 export class Touched {
@@ -19,16 +19,20 @@ export class Touched {
     return this.#left;
   }
 
-  /** `node` has been sent a command that may set the lock. */
-  add(node: RedlockNode, answer: Promise<unknown>): void {
-    const asked = this.#asked.get(node) ?? { unanswered: 0, whenAnswered: [] };
-    this.#asked.set(node, asked);
-    asked.unanswered++;
-    const answered = (): void => {
-      if (--asked.unanswered > 0) return;
-      for (const go of asked.whenAnswered.splice(0)) go();
-    };
-    answer.then(answered, answered);
+  /** `node` is sent a command that may set the lock. */
+  asked(node: RedlockNode): void {
+    const asked = this.#asked.get(node);
+    if (asked === undefined) this.#asked.set(node, { unanswered: 1, whenAnswered: undefined });
+    else asked.unanswered++;
+  }
+
+  /** One of those commands has its answer, or failed. */
+  answered(node: RedlockNode): void {
+    const asked = this.#asked.get(node);
+    if (asked === undefined || --asked.unanswered > 0) return;
+    const waiting = asked.whenAnswered;
+    asked.whenAnswered = undefined;
+    if (waiting !== undefined) for (const go of waiting) go();
   }
 
   /** The owner leaves. Returns the nodes that may hold its vote. */
@@ -44,7 +48,8 @@ export class Touched {
 
   /** Calls `go` when that is so: now, or later. */
   whenAnswered(node: RedlockNode, go: () => void): void {
-    if (this.isAnswered(node)) go();
-    else this.#asked.get(node)?.whenAnswered.push(go);
+    const asked = this.#asked.get(node);
+    if (asked === undefined || asked.unanswered === 0) go();
+    else (asked.whenAnswered ??= []).push(go);
   }
 }
