@@ -98,6 +98,21 @@ function unrefNodes(cluster: IoredisCluster): void {
   });
 }
 
+const patterns = new WeakMap<NodeRedisModule, NodeRedisClient>();
+
+/**
+ * A client that does not connect yet. `createClient` makes a class with hundreds of methods, which takes some 30 ms, whenever its
+ * options differ from those of the last one; duplicates of one client share its class.
+ */
+function newNodeRedis(library: NodeRedisModule, options: object): NodeRedisClient {
+  let pattern = patterns.get(library);
+  if (pattern === undefined) {
+    pattern = library.createClient({});
+    patterns.set(library, pattern);
+  }
+  return pattern.duplicate(options);
+}
+
 function fromNodeRedis(library: NodeRedisModule, url: RedisUrl, settings: SourceSettings, clock: Clock): Source {
   const { connectTimeoutMs } = settings;
   const socket = {
@@ -113,12 +128,12 @@ function fromNodeRedis(library: NodeRedisModule, url: RedisUrl, settings: Source
     return nodeRedisClusterSource(cluster, settings);
   }
   const clientFor = ({ host, port }: HostPort) =>
-    library.createClient({ ...login, database: url.database, socket: { ...socket, host, port } });
+    newNodeRedis(library, { ...login, database: url.database, socket: { ...socket, host, port } });
   const pattern = clientFor(url.hosts[0]);
   if (url.topology === "single") return nodeRedisSource(pattern, settings);
   const sentinelLogin = defined({ username: url.sentinelUsername, password: url.sentinelPassword });
   const sentinelFor = ({ host, port }: HostPort) =>
-    library.createClient({ ...sentinelLogin, socket: { ...socket, host, port, reconnectStrategy: false } });
+    newNodeRedis(library, { ...sentinelLogin, socket: { ...socket, host, port, reconnectStrategy: false } });
   const findMaster = async () => clientFor(await masterOf(url, sentinelFor, connectTimeoutMs, clock));
   return nodeRedisSource(pattern, settings, findMaster);
 }

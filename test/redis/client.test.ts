@@ -202,6 +202,19 @@ test("a server that is not there is reported at once, without the password", asy
   }
 });
 
+test("connections to many servers are made in little time", async () => {
+  for (const library of ["ioredis", "redis"]) {
+    const open = (port: number): Promise<RedisClient> =>
+      fromUrl(`redis://127.0.0.1:${port}?client=${library}`, OPTIONS);
+    const clients = [await open(1)];
+    const before = process.cpuUsage();
+    for (let port = 2; port <= 31; port++) clients.push(await open(port));
+    const { user, system } = process.cpuUsage(before);
+    assert.ok((user + system) / 30 < 10_000, `${library}: ${(user + system) / 30} µs for each`);
+    await Promise.all(clients.map((client) => client.close()));
+  }
+});
+
 test("a database number", async () => {
   for (const library of ["ioredis", "redis"]) {
     const redis = await fromUrl(`${server.url}/3?client=${library}`, OPTIONS);
