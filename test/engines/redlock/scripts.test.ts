@@ -162,8 +162,8 @@ test("renew: a lock that is missing is set again as a vote with the token or mor
   assert.deepEqual(await acquire("y.1"), ["vote", 51]);
   assert.deepEqual(await renew("x.1", 50), ["ok", "lost"]);
   await release("y.1");
-  assert.deepEqual(await renew("x.1", 50), ["ok", "joined"]);
-  assert.equal(await high(), 52);
+  assert.deepEqual(await renew("x.1", 9_000_000), ["ok", "joined"]);
+  assert.ok((await high()) >= 9_000_000);
 });
 
 test("release: only the owner's own lock, twice is harmless, and the counter stays", async () => {
