@@ -7,15 +7,20 @@ export interface Hold {
   readonly from: number;
   readonly to: number;
   readonly process: number;
+  readonly worker: number;
 }
 
 /** What is counted of the holds, which come in the order of time. */
 export type Tally = (holds: readonly Hold[]) => number;
 
-/** All holds. */
-export const everyHandOff: Tally = (holds) => holds.length;
+/** How often the lock passes to somebody else: a poller mostly takes back what it has just released. */
+export const handOffs: Tally = (holds) =>
+  holds.filter((hold, index) => {
+    const before = holds[index - 1];
+    return before !== undefined && (before.process !== hold.process || before.worker !== hold.worker);
+  }).length;
 
-/** How often the lock passes to another process: a poller mostly takes back what it has just released. */
+/** How often it passes to another process. */
 export const betweenProcesses: Tally = (holds) =>
   holds.filter((hold, index) => index > 0 && holds[index - 1]?.process !== hold.process).length;
 
@@ -35,7 +40,7 @@ export async function crowd(
       for (const child of children) child.send(ms);
       const perProcess = await Promise.all(spans);
       const holds = perProcess
-        .flatMap((each, process) => each.map(([from, to]) => ({ from, to, process })))
+        .flatMap((each, process) => each.map(([from, to, worker]) => ({ from, to, worker, process })))
         .sort((left, right) => left.from - right.from);
       for (const [index, hold] of holds.entries()) {
         const before = holds[index - 1];
