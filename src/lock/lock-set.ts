@@ -124,7 +124,8 @@ export async function acquireSet(requests: Requests, names: readonly string[], w
       holds.map((hold) => handleFor(hold)),
     );
   } catch (error) {
-    await Promise.all(holds.map((hold) => hold.discard()));
+    // Behind the caller's back: it has its answer in time, however long the engine takes to confirm.
+    for (const hold of holds) void requests.keeper.during(hold.discard());
     const busy = names[holds.length];
     throw error instanceof LockTimeoutError && busy !== undefined ? new LockTimeoutError(busy, wanted.waitMs) : error;
   } finally {

@@ -70,8 +70,8 @@ export class Requests {
     const grant = await this.keeper.during(this.#granted(spec, wanted));
     if (grant === null) return null;
     if (this.closing.aborted || wanted.signal?.aborted) {
-      // The grant crossed an abort: it is given back unseen.
-      await this.keeper.during(grant.discard());
+      // The grant crossed an abort: it is given back unseen, and the caller does not wait for that.
+      void this.keeper.during(grant.discard());
       wanted.signal?.throwIfAborted();
       throw new ClosedError();
     }

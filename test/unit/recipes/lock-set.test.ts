@@ -1,9 +1,13 @@
 /** `acquireAll`: all or none, in one order, with one time-out and one signal; lost as soon as one is lost. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { LeaseEngine } from "../../../src/engine/lease-engine.ts";
 import { connect } from "../../../src/index.ts";
 import { memory } from "../../../src/engines/memory/index.ts";
+import { MemorySpace } from "../../../src/engines/memory/space.ts";
+import { MemoryStore } from "../../../src/engines/memory/store.ts";
 import { inByteOrder } from "../../../src/lock/lock-set.ts";
+import { Faults, FaultyStore } from "../../../src/testing/faulty-store.ts";
 import { ManualClock } from "../../../src/testing/manual-clock.ts";
 
 test("names are taken once each, in the order of their bytes", async () => {
@@ -125,4 +129,25 @@ test("shared sets share; wrong names are refused before anything is taken", asyn
   await assert.rejects(locks.acquireAll(["c", 3 as never]), TypeError);
   assert.ok(await locks.tryAcquire("c"));
   await locks.close();
+});
+
+test("a time-out is answered in time, although an engine that has frozen meanwhile takes nothing back yet", async () => {
+  const clock = new ManualClock();
+  const space = new MemorySpace();
+  const faults = new Faults();
+  const store = new FaultyStore(new MemoryStore(space, clock), faults, clock);
+  const locks = await connect(new LeaseEngine(store, clock));
+  const other = await connect(new LeaseEngine(new MemoryStore(space, clock), clock));
+  const held = await other.acquire("b");
+  let answer: unknown;
+  locks.acquireAll(["a", "b"], { waitMs: 1_000 }).catch((error: unknown) => (answer = error));
+  await clock.advance(500);
+  faults.freeze();
+  await clock.advance(501);
+  assert.equal((answer as { code?: string } | undefined)?.code, "LOCK_TIMEOUT");
+  faults.thaw();
+  await held.release();
+  await clock.advance(5_000);
+  assert.deepEqual(await other.query(), { held: [], pending: [] });
+  await Promise.all([locks.close(), other.close()]);
 });
