@@ -8,6 +8,9 @@ import { type Kind, type Step } from "./program.ts";
 
 export const ELECTION = "election";
 
+/** How late a refusal may come. */
+const LATE_MS = 50;
+
 type Doing<Verb extends Step["do"]> = Extract<Step, { readonly do: Verb }>;
 
 export interface ClientGround {
@@ -166,7 +169,7 @@ export class SimulatedClient {
     waitMs: number | null,
     ask: () => Promise<T | null>,
   ): Promise<T | null> {
-    const { process, observer, ttlMs } = this.#ground;
+    const { process, observer } = this.#ground;
     const runMs = process.runMs;
     try {
       const got = await ask();
@@ -175,7 +178,7 @@ export class SimulatedClient {
     } catch (error) {
       for (const request of requests) request.refused(error instanceof HoldfastError ? error.code : String(error));
       const tookMs = process.runMs - runMs;
-      if (waitMs !== null && waitMs > 0 && tookMs > waitMs + ttlMs)
+      if (waitMs !== null && waitMs > 0 && tookMs > waitMs + LATE_MS)
         observer.complain(
           `L3: ${process.name} was to wait ${waitMs} ms and had its answer after ${tookMs.toFixed(1)} ms of its time`,
         );

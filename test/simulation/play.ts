@@ -1,6 +1,7 @@
 /** Plays a program in a world: same program, same outcome. */
 import { type Engine } from "../../src/engine/engine.ts";
 import { connect, type LockManager } from "../../src/index.ts";
+import { type HistoryEvent } from "../../src/testing/history/index.ts";
 import { type Weather } from "../../src/testing/simulation/network.ts";
 import { SimulatedProcess, World } from "../../src/testing/simulation/world.ts";
 import { ELECTION, nameOf, SimulatedClient } from "./client.ts";
@@ -32,6 +33,7 @@ export interface Outcome {
   readonly complaints: readonly Complaint[];
   readonly grants: number;
   readonly events: number;
+  readonly history: readonly HistoryEvent[];
 }
 
 /** Clocks run up to so much too fast or too slow; the model allows 1 % between two of them. */
@@ -105,8 +107,9 @@ class Stage {
     this.#observer.recorder("world").tell({ kind: "ended" });
     // A set that waits for its second name holds the first one unseen: then nobody can say from outside what was free.
     const judged = this.#program.steps.every((step) => step.do !== "set");
-    const complaints = this.#observer.verdict(judged ? 1.1 * shape.ttlMs + SLICE_MS : undefined);
-    return { program: this.#program, complaints, grants: this.#observer.grants, events: this.#world.events };
+    const complaints = this.#observer.verdict(judged ? shape.passesOnMs : undefined);
+    const { grants, events: history } = this.#observer;
+    return { program: this.#program, complaints, grants, events: this.#world.events, history };
   }
 
   async #live(untilMs: number): Promise<void> {

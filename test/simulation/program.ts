@@ -53,6 +53,8 @@ export interface Shape {
   /** Steps begin in this span. */
   readonly fromMs: number;
   readonly toMs: number;
+  /** How long, in calm, a free place may wait for the next one. */
+  readonly passesOnMs: number;
   readonly shared: boolean;
   readonly restarts: boolean;
 }

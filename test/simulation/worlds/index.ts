@@ -1,5 +1,7 @@
 /** All simulated worlds, for `npm run simulate`. */
 import { type SettingKind } from "../play.ts";
 import { leaseWorld } from "./lease.ts";
+import { redisWorld } from "./redis.ts";
+import { redlockWorld } from "./redlock.ts";
 
-export const WORLDS: readonly SettingKind[] = [leaseWorld()];
+export const WORLDS: readonly SettingKind[] = [leaseWorld(), redisWorld(), redlockWorld()];

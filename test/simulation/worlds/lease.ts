@@ -14,17 +14,19 @@ export interface LeaseWorldOptions {
 const DRIFT = 0.004;
 const NAMES = 2;
 
+const SHAPE = {
+  clients: 4,
+  names: 2,
+  servers: 1,
+  ttlMs: 300,
+  toMs: 3_000,
+  passesOnMs: 600,
+  shared: true,
+  restarts: false,
+};
+
 export function leaseWorld({ plant = (store) => store }: LeaseWorldOptions = {}): SettingKind {
-  const shape = {
-    clients: 4,
-    names: NAMES,
-    servers: 1,
-    ttlMs: 300,
-    fromMs: 0,
-    toMs: 3_000,
-    shared: true,
-    restarts: false,
-  };
+  const shape = { ...SHAPE, fromMs: 0 };
   return { name: "lease", shape, create: (world, weather) => createSetting(world, weather, plant) };
 }
 
