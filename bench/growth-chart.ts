@@ -11,7 +11,7 @@ const WIDTH = 720;
 const HEIGHT = 380;
 const LEFT = 64;
 const RIGHT = 210;
-const TOP = 40;
+const TOP = 52;
 const BOTTOM = 48;
 const DASHES = ["6 4", "2 3", "10 3", "8 3 2 3", "1 2"];
 
@@ -40,7 +40,7 @@ export function growthChart(title: string, unit: string, series: readonly Series
       ? 'stroke="#0369a1" stroke-width="3"'
       : `stroke="#c2410c" stroke-width="1.5" stroke-dasharray="${DASHES[index % DASHES.length] ?? ""}"`;
     const path = own.map(({ waiters, rate }) => `${x(waiters).toFixed(1)},${y(rate).toFixed(1)}`).join(" ");
-    const label = `${escaped(name)}: ${rounded(last.rate)}`;
+    const label = `${escaped(name)} · ${rounded(last.rate)}`;
     return [
       `<polyline points="${path}" fill="none" ${style}/>`,
       `<text x="${(x(last.waiters) + 8).toFixed(1)}" y="${(y(last.rate) + 4).toFixed(1)}">${label}</text>`,

@@ -77,6 +77,6 @@ const run = { at: new Date().toISOString(), machine: machine(), command, results
 writeFileSync(file, `${JSON.stringify(run, null, 2)}\n`);
 console.log(`written: ${file}`);
 if (positionals.length === 0 && values.work.length === 0) {
-  renderPage(run);
+  await renderPage(run);
   console.log("written: docs/benchmarks.md");
 }

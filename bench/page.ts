@@ -2,6 +2,7 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { format, resolveConfig } from "prettier";
 import { barChart, rounded } from "./bar-chart.ts";
 import { type Cost } from "./costs.ts";
 import { growthChart, type Series } from "./growth-chart.ts";
@@ -19,7 +20,7 @@ export interface Run {
 const DOCS = join(import.meta.dirname, "../docs");
 const CHARTS = "benchmarks";
 
-export function renderPage(run: Run): void {
+export async function renderPage(run: Run): Promise<void> {
   const folder = join(DOCS, CHARTS);
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder);
@@ -45,7 +46,8 @@ Compare within a table: absolute figures belong to the machine.`,
     floorTable(run),
     ...sections,
   ];
-  writeFileSync(join(DOCS, "benchmarks.md"), `${page.join("\n\n")}\n`);
+  const file = join(DOCS, "benchmarks.md");
+  writeFileSync(file, await format(page.join("\n\n"), { ...(await resolveConfig(file)), parser: "markdown" }));
 }
 
 /** The floors that we have set ourselves, reached or not. */
@@ -91,5 +93,5 @@ function growth(results: readonly WorkResult[]): Series[] {
 
 if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
   const file = process.argv[2] ?? join(import.meta.dirname, "results/all.json");
-  renderPage(JSON.parse(readFileSync(file, "utf8")) as Run);
+  await renderPage(JSON.parse(readFileSync(file, "utf8")) as Run);
 }
