@@ -6,7 +6,7 @@ import { parseConnectionString } from "./hosts.ts";
 import { Chroot } from "./paths.ts";
 import { DEFAULT_MAX_PACKET_BYTES, DEFAULT_MAX_REPLY_BYTES, PASSWORD_BYTES } from "./protocol.ts";
 import { type SessionIdentity, type SessionOptions } from "./session.ts";
-import { type TlsOptions } from "./socket.ts";
+import { openSocket, type OpenWire, type TlsOptions } from "./socket.ts";
 
 export interface ClientOptions {
   /**
@@ -44,6 +44,8 @@ export interface ClientOptions {
   readonly signal?: AbortSignal | undefined;
   /** For tests. */
   readonly clock?: Clock | undefined;
+  /** For tests: what stands in the place of a socket. */
+  readonly openWire?: OpenWire | undefined;
 }
 
 export interface AuthOptions {
@@ -75,6 +77,7 @@ export function sessionOptions(servers: string, options: ClientOptions): { sessi
     leaderLagMs: within("leaderLagMs", options.leaderLagMs, 0, 0, sessionTimeoutMs * LARGEST_LAG_SHARE),
     connectWithinMs: within("connectWithinMs", options.connectWithinMs, sessionTimeoutMs, 1, 3_600_000),
     tls: options.tls,
+    openWire: options.openWire ?? openSocket,
     auth: (options.auth ?? []).map(credential),
     identity: options.session,
     maxPacketBytes: within("maxPacketBytes", options.maxPacketBytes, DEFAULT_MAX_PACKET_BYTES, 1_024, 2 ** 31 - 1),

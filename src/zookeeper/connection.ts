@@ -1,5 +1,4 @@
 /** One connection to one server, from the first byte to the last: handshake, pings, time-outs, replies, events. */
-import { type Socket } from "node:net";
 import { type Clock, instant, type Instant, type Timer } from "../engine/clock.ts";
 import { ProtocolError, ZooKeeperError } from "./errors.ts";
 import { FrameReader, readReplyHeader, type ReplyHeader, requestPacket } from "./frames.ts";
@@ -15,12 +14,13 @@ import {
   type ServerEvent,
 } from "./records.ts";
 import { type RequestLine } from "./request-line.ts";
-import { openSocket, type TlsOptions } from "./socket.ts";
+import { type OpenWire, type TlsOptions, type Wire } from "./socket.ts";
 import { type SessionTiming } from "./timing.ts";
 
 export interface ConnectionOptions {
   readonly host: Host;
   readonly tls: TlsOptions | undefined;
+  readonly openWire: OpenWire;
   readonly clock: Clock;
   readonly line: RequestLine;
   readonly maxReplyBytes: number;
@@ -43,7 +43,7 @@ export interface ConnectionOptions {
 
 export class Connection {
   readonly #options: ConnectionOptions;
-  readonly #socket: Socket;
+  readonly #socket: Wire;
   readonly #frames: FrameReader;
   /** The instant before the handshake was sent. */
   #askedAt: Instant;
@@ -58,12 +58,12 @@ export class Connection {
   #ended = false;
 
   constructor(options: ConnectionOptions) {
-    const { clock, host, tls, handshake, maxReplyBytes, connectTimeoutMs } = options;
+    const { clock, host, tls, openWire, handshake, maxReplyBytes, connectTimeoutMs } = options;
     this.#options = options;
     this.#frames = new FrameReader(maxReplyBytes);
     this.#askedAt = instant(clock);
     this.#sentAtMs = this.#heardAtMs = this.#askedAt.monoMs;
-    const socket = openSocket(host, tls, () => {
+    const socket = openWire(host, tls, () => {
       this.#askedAt = instant(clock);
       socket.write(connectPacket(handshake));
     });

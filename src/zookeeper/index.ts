@@ -30,7 +30,7 @@ export {
 export { type CreateMode } from "./protocol.ts";
 export { type Stat } from "./records.ts";
 export { type SessionIdentity, type SessionState } from "./session.ts";
-export { type TlsOptions } from "./socket.ts";
+export { type OpenWire, type TlsOptions, type Wire } from "./socket.ts";
 export { DEFAULT_LEADER_LAG_MS, leaderLagMs, type SessionTiming, sessionTiming } from "./timing.ts";
 export { TransactionError, type TransactionResult } from "./transactions.ts";
 export { type WatchEvent, type Watcher, type WatchEventType } from "./watches.ts";

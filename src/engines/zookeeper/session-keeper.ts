@@ -1,7 +1,7 @@
 /** The session of now: one at a time, made anew when the servers have ended the last one. */
 import { type Clock } from "../../engine/clock.ts";
 import { ClosedError, ConfigError, EngineUnavailableError } from "../../engine/errors.ts";
-import { type AuthOptions, type TlsOptions, ZooKeeper } from "../../zookeeper/index.ts";
+import { type AuthOptions, type OpenWire, type TlsOptions, ZooKeeper } from "../../zookeeper/index.ts";
 import { failureOf } from "./failure.ts";
 import { askLeaderLag, type LeaderLag } from "./leader-lag.ts";
 import { LockSession } from "./lock-session.ts";
@@ -16,6 +16,8 @@ export interface SessionSettings {
   readonly connectWithinMs: number;
   readonly auth: readonly AuthOptions[];
   readonly tls: TlsOptions | undefined;
+  /** For tests. Default: sockets. */
+  readonly openWire?: OpenWire | undefined;
 }
 
 /** What has to be left of a session's time-out when the leader's lag is taken off. */
@@ -59,11 +61,11 @@ export class SessionKeeper {
   }
 
   async #open(): Promise<LockSession> {
-    const { clock, servers, sessionTimeoutMs, connectWithinMs, auth, tls } = this.#settings;
+    const { clock, servers, sessionTimeoutMs, connectWithinMs, auth, tls, openWire } = this.#settings;
     const { signal } = this.#closing;
     signal.throwIfAborted();
     try {
-      const options = { sessionTimeoutMs, connectWithinMs, auth, tls, clock, signal };
+      const options = { sessionTimeoutMs, connectWithinMs, auth, tls, openWire, clock, signal };
       const zk = (await ZooKeeper.connect(servers, options)).unref();
       try {
         const lag = await this.#leaderLag(zk);
