@@ -3,7 +3,7 @@ import { Alarms } from "../../engine/alarms.ts";
 import { type Clock } from "../../engine/clock.ts";
 import { type Engine, type Grant, type Queue, type RequestSpec, type Traits } from "../../engine/engine.ts";
 import { ClosedError, ConfigError } from "../../engine/errors.ts";
-import { type Acl, type ZooKeeper } from "../../zookeeper/index.ts";
+import { type Acl, type WatchEvent, type ZooKeeper } from "../../zookeeper/index.ts";
 import { type Attempt, type Ground } from "./attempt.ts";
 import { failureOf, isSessionOver } from "./failure.ts";
 import { Generations } from "./generations.ts";
@@ -92,13 +92,32 @@ export class ZooKeeperEngine implements Engine {
     return await this.#read((zk) => this.#reading.evict(zk, this.#settings.root, name, token));
   }
 
-  /** A persistent watch on the container of the name; needs ZooKeeper 3.6. */
+  /** A persistent watch on the container of the name, set again in each new session; needs ZooKeeper 3.6. */
   watch(name: string, changed: () => void): () => void {
     const path = lockPath(this.#settings.root, name, this.#ground.generations.of(name));
-    const watcher = (): void => changed();
-    const { now } = this.#sessions;
-    now?.zk.addWatch(path, watcher).catch(() => {}); // then there is no hint, and observers look now and then
-    return () => void now?.zk.removeWatches(path, watcher).catch(() => {});
+    let stopped = false;
+    let watched: ZooKeeper | undefined;
+    const watcher = ({ type }: WatchEvent): void => {
+      changed();
+      if (type === "lost" && !stopped) void set();
+    };
+    const set = async (): Promise<void> => {
+      try {
+        watched = await this.#zk();
+        await watched.addWatch(path, watcher);
+        // What happened before it stood was not seen.
+        changed();
+      } catch {
+        // Then there is no hint, and observers look now and then.
+      }
+      if (stopped) unset();
+    };
+    const unset = (): void => void watched?.removeWatches(path, watcher).catch(() => {});
+    void set();
+    return () => {
+      stopped = true;
+      unset();
+    };
   }
 
   close(): Promise<void> {
