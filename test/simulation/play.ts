@@ -34,6 +34,8 @@ export interface Outcome {
   readonly grants: number;
   readonly events: number;
   readonly history: readonly HistoryEvent[];
+  /** How many terms observers of the election have seen. */
+  readonly sightings: number;
 }
 
 /** Clocks run up to so much too fast or too slow; the model allows 1 % between two of them. */
@@ -109,7 +111,14 @@ class Stage {
     const judged = this.#program.steps.every((step) => step.do !== "set");
     const complaints = this.#observer.verdict(judged ? shape.passesOnMs : undefined);
     const { grants, events: history } = this.#observer;
-    return { program: this.#program, complaints, grants, events: this.#world.events, history };
+    return {
+      program: this.#program,
+      complaints,
+      grants,
+      events: this.#world.events,
+      history,
+      sightings: this.#sighted.size,
+    };
   }
 
   async #live(untilMs: number): Promise<void> {

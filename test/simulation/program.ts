@@ -50,6 +50,8 @@ export interface Shape {
   readonly names: number;
   readonly servers: number;
   readonly ttlMs: number;
+  /** Locks are held for up to so long; one in ten for up to three leases. */
+  readonly holdMs: number;
   /** Steps begin in this span. */
   readonly fromMs: number;
   readonly toMs: number;
@@ -92,7 +94,7 @@ function drawStep(world: World, shape: Shape): Step {
   const atMs = Math.round(world.between(shape.fromMs, shape.toMs));
   const client = below(shape.clients);
   const ms = (most: number): number => Math.ceil(world.random() * most);
-  const holdMs = ms(world.chance(0.1) ? 3 * ttlMs : 60);
+  const holdMs = ms(world.chance(0.1) ? 3 * ttlMs : shape.holdMs);
   const waitMs = world.chance(0.3) ? null : world.chance(0.2) ? 0 : ms(2 * ttlMs);
   const dice = world.random();
   if (dice < 0.6) {

@@ -21,6 +21,7 @@ const SHAPE = {
   ttlMs: 300,
   toMs: 3_000,
   passesOnMs: 600,
+  holdMs: 60,
   shared: true,
   restarts: false,
 };

@@ -31,6 +31,7 @@ export function redlockWorld({ nodes = 3, quorum, careless = false, ...given }: 
     fromMs: 20,
     toMs: 3_000,
     passesOnMs: 1_500,
+    holdMs: 60,
     shared: false,
     restarts: true,
   };
