@@ -85,7 +85,7 @@ export class Tree {
 
   /** The session has ended: its nodes go. */
   deleteOf(owner: bigint): void {
-    for (const [path, node] of [...this.#nodes]) if (node.owner === owner) this.delete(path);
+    for (const [path, node] of this.#nodes) if (node.owner === owner) this.delete(path);
   }
 
   #newNode(data: Buffer, owner: bigint, ctimeMs: number): Node {
