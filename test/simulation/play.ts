@@ -99,7 +99,8 @@ class Stage {
     const { shape } = this.#kind;
     for (let index = 0; index < shape.clients; index++) void this.#addClient(`client-${index}`);
     for (const step of this.#program.steps) this.#world.after(step.atMs, () => this.#perform(step));
-    if (!isFair(this.#program.weather)) this.#disturb("storm", "messages and bells are late or lost", shape.toMs);
+    if (!isFair(this.#program.weather))
+      this.#disturb("storm", "messages and bells are late or lost", shape.toMs + shape.settlesMs);
     await this.#live(shape.toMs);
     Object.assign(this.#weather, { lost: 0, doubled: 0, lostBells: 0, slow: 0 } satisfies Partial<Weather>);
     await this.#rest(PATIENCE_LEASES * shape.ttlMs + PATIENCE_MS);

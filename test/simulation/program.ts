@@ -55,6 +55,8 @@ export interface Shape {
   /** Steps begin in this span. */
   readonly fromMs: number;
   readonly toMs: number;
+  /** How long after a bad network has become a good one the engine may still suffer from it. */
+  readonly settlesMs: number;
   /** How long, in calm, a free place may wait for the next one. */
   readonly passesOnMs: number;
   readonly shared: boolean;

@@ -28,7 +28,9 @@ export class Witness {
 }
 
 function* compare({ queue: earlier, lastToken }: Before, queue: readonly Standing[], nowMs: number): Generator<string> {
-  const places = new Map(earlier.map(({ owner }, place) => [owner, place]));
+  // Whoever had run out and stands here again has queued anew, perhaps by a late repetition of its own request.
+  const alive = (place: number): boolean => (earlier[place]?.expiresAtMs ?? -Infinity) > nowMs;
+  const places = new Map(earlier.flatMap(({ owner }, place) => (alive(place) ? [[owner, place] as const] : [])));
   const present = new Set(queue.map(({ owner }) => owner));
   const gone = earlier.filter(({ owner }) => !present.has(owner));
   if (gone.filter(({ expiresAtMs }) => expiresAtMs > nowMs).length > 1) yield "S4: one verb has ended several requests";

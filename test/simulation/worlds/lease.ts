@@ -20,6 +20,7 @@ const SHAPE = {
   servers: 1,
   ttlMs: 300,
   toMs: 3_000,
+  settlesMs: 0,
   passesOnMs: 600,
   holdMs: 60,
   shared: true,

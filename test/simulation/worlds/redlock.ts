@@ -30,6 +30,8 @@ export function redlockWorld({ nodes = 3, quorum, careless = false, ...given }: 
     ttlMs: TTL_MS,
     fromMs: 20,
     toMs: 3_000,
+    // A connection that hung while it was opened is given up after so long.
+    settlesMs: 5_000,
     passesOnMs: 1_500,
     holdMs: 60,
     shared: false,

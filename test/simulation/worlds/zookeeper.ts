@@ -16,6 +16,7 @@ const SHAPE = {
   ttlMs: SESSION_MS,
   fromMs: 20,
   toMs: 4_000,
+  settlesMs: 0,
   passesOnMs: 1_500,
   holdMs: 300,
   shared: true,
