@@ -23,6 +23,8 @@ export interface HeldNode {
   readonly path: string;
   /** The transaction that created the node. */
   readonly czxid: bigint;
+  /** Nobody was ahead of it in its queue when it was granted, and so nobody will be: it is exclusive. */
+  readonly alone: boolean;
   /** Removes it, and no other; fails with NO_NODE when it is gone. */
   remove(): Promise<unknown>;
 }
@@ -43,6 +45,7 @@ export class NodeGrant implements Grant {
     this.token = node.czxid;
     this.#session = session;
     this.#node = node;
+    if (node.alone) session.alone.add(node.path);
     this.#stopListening = session.whenOver(() => this.#lose("session"));
     this.#watchIn(WATCH_AFTER_MS);
     if (session.over) this.#lose("session");
@@ -88,6 +91,7 @@ export class NodeGrant implements Grant {
       void this.#session
         .removal(() => this.#node.remove())
         .then(() => {
+          this.#session.alone.delete(this.#node.path);
           end.cancel();
           resolve();
         });
@@ -121,6 +125,7 @@ export class NodeGrant implements Grant {
   #lose(reason: LossReason): void {
     if (this.#loss !== undefined || this.#released !== undefined) return;
     this.#loss = reason;
+    this.#session.alone.delete(this.#node.path);
     this.#stop();
     this.#listener?.(reason);
   }

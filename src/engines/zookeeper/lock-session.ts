@@ -9,6 +9,8 @@ export class LockSession {
   readonly zk: ZooKeeper;
   /** How long after an answered request no server can have ended the session. */
   readonly leaseMs: number;
+  /** Paths of nodes of this session that hold a lock alone: once such a node is gone, the next in its queue has the lock. */
+  readonly alone: Set<string> = new Set();
   readonly #clock: Clock;
   readonly #whenOver = new Set<() => void>();
   /** Removals that have to wait for a connection. */

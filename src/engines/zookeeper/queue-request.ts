@@ -61,7 +61,8 @@ export class QueueRequest extends Attempt {
     this.#lookout.stop();
     if (end === "gone") return "again";
     const { path, czxid } = entry;
-    if (end === "front") return { lockName: name, path, czxid, remove: () => this.session.zk.delete(path) };
+    const alone = this.spec.mode === "exclusive";
+    if (end === "front") return { lockName: name, path, czxid, alone, remove: () => this.session.zk.delete(path) };
     await this.session.remove(path);
     return null;
   }
@@ -172,12 +173,17 @@ export class QueueRequest extends Attempt {
       if (!this.spec.wait) return "busy";
       const gone = await this.#lookout.change(ahead, path);
       this.throwIfAbandoned();
-      // Nobody comes in between: behind the only one that was ahead there is nothing to look up.
-      if (gone && index === 1) return "front";
+      // Nobody comes in between: behind the only one that was ahead there is nothing to look up, nor behind one of
+      // this session that had the lock alone.
+      if (gone && (index === 1 || (this.spec.mode === "exclusive" && wasAlone(this.session, ahead)))) return "front";
       children = (await this.session.zk.getChildren(parent)).children;
       this.throwIfAbandoned();
     }
   }
+}
+
+function wasAlone({ alone }: LockSession, [ahead = ""]: readonly string[]): boolean {
+  return alone.has(ahead);
 }
 
 function sequenceOf({ parent, path }: Entry): number {

@@ -116,7 +116,7 @@ export class RaceRequest extends Attempt {
   async #won({ stat }: NodeData): Promise<HeldNode> {
     this.#lookout.stop();
     const remove = (): Promise<unknown> => this.session.zk.multi(releaseOf(this.#parent, this.#owner));
-    return { lockName: this.spec.name, path: this.#held, czxid: stat.czxid, remove };
+    return { lockName: this.spec.name, path: this.#held, czxid: stat.czxid, alone: false, remove };
   }
 
   async #announce(): Promise<void> {
