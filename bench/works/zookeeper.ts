@@ -41,9 +41,8 @@ class Servers {
   }
 
   async #start(): Promise<Started> {
-    // 30 s sessions need no shorter ticks than the usual ones. The servers of tests start faster, with less memory and without
-    // the optimizing compiler.
-    const options = { tickTimeMs: 2_000, java: ["-Xmx512m", "-XX:TieredStopAtLevel=4"] };
+    // 30 s sessions need no shorter ticks than the usual ones.
+    const options = { tickTimeMs: 2_000 };
     if (this.#size === 1) {
       const server = await startZooKeeper(options);
       pin(server.pid);
