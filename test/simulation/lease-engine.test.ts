@@ -8,7 +8,7 @@ import { play, programOf, report, type SettingKind } from "./play.ts";
 import * as plants from "./plants.ts";
 import { leaseWorld } from "./worlds/lease.ts";
 
-const SEEDS = 60;
+const SEEDS = 50;
 
 test(`${SEEDS} seeds keep every promise`, async () => {
   const kind = leaseWorld();

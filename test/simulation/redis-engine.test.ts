@@ -5,7 +5,7 @@ import { play, programOf, report } from "./play.ts";
 import * as plants from "./plants.ts";
 import { redisWorld } from "./worlds/redis.ts";
 
-const SEEDS = 25;
+const SEEDS = 20;
 
 test(`${SEEDS} seeds keep every promise`, async () => {
   const kind = redisWorld();

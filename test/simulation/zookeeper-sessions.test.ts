@@ -10,7 +10,7 @@ import { play, programOf, report } from "./play.ts";
 import { type Program } from "./program.ts";
 import { zookeeperWorld } from "./worlds/zookeeper.ts";
 
-const SEEDS = 25;
+const SEEDS = 15;
 
 test(`${SEEDS} seeds keep every promise`, async () => {
   const kind = zookeeperWorld();
