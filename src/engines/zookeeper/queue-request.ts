@@ -100,7 +100,14 @@ export class QueueRequest extends Attempt {
     this.#uncertain.add(parent);
     const { zk } = this.session;
     // The next connection's reads come behind everything that the lost one's requests have done.
-    const { children } = await zk.getChildren(parent);
+    const children = await zk.getChildren(parent).then(
+      (listed) => listed.children,
+      (reason: unknown): string[] => {
+        // The container is made in the same write, which was lost, or it has been removed meanwhile: nothing of ours is there.
+        if (hasCode(reason, "NO_NODE")) return [];
+        throw reason;
+      },
+    );
     const [own] = await this.#own(parent, children);
     this.#uncertain.delete(parent);
     return own === undefined ? await this.#enter(parent) : { parent, ...own, children };

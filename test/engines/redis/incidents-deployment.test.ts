@@ -125,10 +125,10 @@ test(
   incident(async (t) => {
     const group = await startReplicatedRedis(2);
     t.after(() => group.stop());
-    const locks = await locksOn(t, group.master, { minReplicas: 1, replicaTimeoutMs: 200 });
+    const locks = await locksOn(t, group.master, { minReplicas: 1, replicaTimeoutMs: 500 });
     assert.equal(locks.traits.survivesFailover, true);
-    const lock = await locks.acquire("replicated", { ttlMs: 3_000 });
-    const waiting = locks.acquire("replicated", { ttlMs: 3_000 });
+    const lock = await locks.acquire("replicated", { ttlMs: 15_000 });
+    const waiting = locks.acquire("replicated", { ttlMs: 15_000 });
     await eventually("it waits", async () => (await pending(locks, "replicated")) === 1);
     await lock.release();
     const next = await within("the hand-off, confirmed by the receiver's renewal", 10_000, waiting);
