@@ -21,7 +21,7 @@ export function table(results: readonly RunResult[]): string {
   ];
   const rows = results.map((result) => [
     result.engine,
-    result.seed,
+    String(result.seed),
     result.minutes,
     sum(result.faults),
     result.requests,
