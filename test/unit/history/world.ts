@@ -1,6 +1,7 @@
 /** Valid histories by the thousand: the queue rule on a made-up clock, with processes that wait, pause and are killed. */
 import { heldPrefix, type LockMode } from "../../../src/engine/queue.ts";
 import type { HistoryEvent, Untold } from "../../../src/testing/history/event.ts";
+import { Dice } from "../../faults/suite/dice.ts";
 
 export const TTL_MS = 300;
 /** How long a free place may wait in these histories, with everybody who may be dead in front. */
@@ -26,7 +27,7 @@ interface Place {
 export class ValidWorld {
   readonly events: HistoryEvent[] = [];
   #nowMs = 1_000;
-  #state: number;
+  readonly #dice: Dice;
   #token = 0;
   #count = 0;
   #guard = 0;
@@ -36,9 +37,9 @@ export class ValidWorld {
   readonly #endMs: number;
 
   constructor(seed: number, lifeMs = 3_000) {
-    this.#state = (seed * 2_654_435_761) >>> 0 || 1;
+    this.#dice = new Dice(seed);
     this.#endMs = 1_000 + lifeMs;
-    for (let index = 0; index < 4; index++) this.#after(this.#between(0, 50), () => this.#work(`client-${index}`));
+    for (let index = 0; index < 4; index++) this.#after(this.#dice.between(0, 50), () => this.#work(`client-${index}`));
     for (let next = this.#next(); next !== undefined; next = this.#next()) {
       this.#nowMs = next.atMs;
       next.run();
@@ -48,12 +49,12 @@ export class ValidWorld {
 
   #work(process: string): void {
     if (this.#nowMs > this.#endMs) return;
-    const { name, modes, limit } = NAMES[Math.floor(this.#random() * NAMES.length)] ?? NAMES[0];
-    const mode = modes[Math.floor(this.#random() * modes.length)] ?? "exclusive";
+    const { name, modes, limit } = this.#dice.pick(NAMES);
+    const mode = modes[Math.floor(this.#dice.next() * modes.length)] ?? "exclusive";
     const id = `${process}/${++this.#count}`;
     this.#tell(process, { kind: "requested", id, name, mode, limit: mode === "exclusive" ? 1 : limit });
-    const again = (): void => this.#after(this.#between(1, 40), () => this.#work(process));
-    this.#after(this.#between(0.1, 3), () => {
+    const again = (): void => this.#after(this.#dice.between(1, 40), () => this.#work(process));
+    this.#after(this.#dice.between(0.1, 3), () => {
       const place: Place = {
         id,
         process,
@@ -62,7 +63,7 @@ export class ValidWorld {
         held: false,
         expiresMs: Infinity,
         granted: (token, untilMs) =>
-          this.#after(this.#between(0.1, 3), () => {
+          this.#after(this.#dice.between(0.1, 3), () => {
             this.#tell(process, { kind: "granted", id, token: String(token), untilMs });
             this.#hold(name, place, token, untilMs, again);
           }),
@@ -75,7 +76,7 @@ export class ValidWorld {
 
   #hold(name: string, place: Place, token: number, untilMs: number, again: () => void): void {
     const { process, id, mode } = place;
-    const dice = this.#random();
+    const dice = this.#dice.next();
     if (mode === "exclusive") this.#write(process, id, token);
     if (dice < 0.05) this.#kill(name, place);
     else if (dice < 0.15) {
@@ -92,7 +93,7 @@ export class ValidWorld {
         place.expiresMs = Math.max(place.expiresMs, this.#nowMs + TTL_MS);
         this.#tell(process, { kind: "held", id, untilMs: Math.max(untilMs, this.#nowMs + TTL_MS - 10) });
       }
-      this.#after(this.#between(1, 60), () => this.#release(name, place, again));
+      this.#after(this.#dice.between(1, 60), () => this.#release(name, place, again));
     }
   }
 
@@ -106,10 +107,10 @@ export class ValidWorld {
   #release(name: string, place: Place, again: () => void): void {
     const { process, id } = place;
     this.#tell(process, { kind: "releasing", id });
-    this.#after(this.#between(0.1, 3), () => {
+    this.#after(this.#dice.between(0.1, 3), () => {
       this.#remove(name, place);
       this.#settle(name);
-      this.#after(this.#between(0.1, 3), () => {
+      this.#after(this.#dice.between(0.1, 3), () => {
         this.#tell(process, { kind: "released", id });
         again();
       });
@@ -169,19 +170,5 @@ export class ValidWorld {
       if (other === undefined || atMs < other.atMs || (atMs === other.atMs && order < other.order)) best = index;
     }
     return best === undefined ? undefined : this.#agenda.splice(best, 1)[0];
-  }
-
-  /** xorshift32, by G. Marsaglia. */
-  #random(): number {
-    let x = this.#state;
-    x ^= x << 13;
-    x ^= x >>> 17;
-    x ^= x << 5;
-    this.#state = x >>> 0;
-    return this.#state / 2 ** 32;
-  }
-
-  #between(least: number, most: number): number {
-    return least + this.#random() * (most - least);
   }
 }
