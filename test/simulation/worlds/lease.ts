@@ -14,7 +14,8 @@ export interface LeaseWorldOptions {
 const DRIFT = 0.004;
 const NAMES = 2;
 
-const SHAPE = {
+/** Of the programs for engines with leases and one server. */
+export const LEASED = {
   clients: 4,
   names: 2,
   servers: 1,
@@ -28,7 +29,7 @@ const SHAPE = {
 };
 
 export function leaseWorld({ plant = (store) => store }: LeaseWorldOptions = {}): SettingKind {
-  const shape = { ...SHAPE, fromMs: 0 };
+  const shape = { ...LEASED, fromMs: 0 };
   return { name: "lease", shape, create: (world, weather) => createSetting(world, weather, plant) };
 }
 

@@ -8,26 +8,14 @@ import { type Setting, type SettingKind } from "../play.ts";
 import { SimulatedRedis } from "../redis/server.ts";
 import { SimulatedSockets } from "../redis/source.ts";
 import { type Plant } from "../plants.ts";
+import { LEASED } from "./lease.ts";
 
 const DRIFT = 0.004;
 const HOUR_MS = 3_600_000;
 const COMMAND_TIMEOUT_MS = 80;
 
-const SHAPE = {
-  clients: 4,
-  names: 2,
-  servers: 1,
-  ttlMs: 300,
-  toMs: 3_000,
-  settlesMs: 0,
-  passesOnMs: 600,
-  holdMs: 60,
-  shared: true,
-  restarts: false,
-};
-
 export function redisWorld(plant: Plant = (store) => store): SettingKind {
-  const shape = { ...SHAPE, fromMs: 20 };
+  const shape = { ...LEASED, fromMs: 20 };
   return { name: "redis", shape, create: (world, weather) => createSetting(world, weather, plant) };
 }
 
