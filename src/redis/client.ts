@@ -100,11 +100,12 @@ export class RedisClient {
    * in full. All keys must share a slot. One round trip.
    */
   run(script: Script, keys: readonly [string, ...string[]], args: Command, options?: SendOptions): Promise<unknown> {
-    const written = keys.map((key) => this.#source.written(key));
-    const rest = [String(keys.length), ...written, ...args];
-    return this.#send(["evalsha", script.sha, ...rest], { ...options, key: written[0] ?? "" }, () =>
-      this.#reload(script, rest, { ...options, key: written[0] ?? "" }),
-    );
+    const first = this.#source.written(keys[0]);
+    const command: [string, ...string[]] = ["evalsha", script.sha, String(keys.length), first];
+    for (let n = 1; n < keys.length; n++) command.push(this.#source.written(keys[n] ?? ""));
+    command.push(...args);
+    const sent = { ...options, key: first };
+    return this.#send(command, sent, () => this.#reload(script, command.slice(2), sent));
   }
 
   /**

@@ -103,8 +103,9 @@ interface Corkable {
 }
 
 /**
- * Sends what is sent in one turn of the event loop with one system call: the library makes one of each command, which
- * is most of what a command costs here. Nothing waits longer than for the promises that are ready to go on.
+ * Sends the first command of a turn of the event loop at once, and those behind it with one system call at the end of
+ * the turn: the library makes one of each command, which is most of what a command costs here. Nothing waits longer
+ * than for the promises that are ready to go on.
  */
 function together(client: IoredisClient): (command: Command) => Promise<unknown> {
   let corked: Corkable | undefined;
@@ -113,13 +114,14 @@ function together(client: IoredisClient): (command: Command) => Promise<unknown>
     corked = undefined;
   };
   return (command) => {
+    const sent = client.call(...command);
     const { stream } = client as { stream?: Corkable };
     if (corked === undefined && typeof stream?.cork === "function") {
       corked = stream;
       stream.cork();
       process.nextTick(uncork);
     }
-    return client.call(...command);
+    return sent;
   };
 }
 

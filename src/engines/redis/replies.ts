@@ -34,18 +34,11 @@ export function ring(events: StoreEvents, text: string): void {
   events.granted(text.slice(space + 1), BigInt(text.slice(1, space)));
 }
 
-/** The first answer of a reply; the bells behind it are rung. */
-export function answerOf(reply: unknown, events: StoreEvents): unknown {
-  if (!Array.isArray(reply)) return reply;
-  for (let n = 1; n < reply.length; n++) ring(events, String(reply[n]));
-  return reply[0];
-}
-
-/** The first `count` answers of a reply; the bells behind them are rung. */
+/** The first `count` answers of a reply, which may be a lone one; the bells behind them are rung. */
 export function answersOf(reply: unknown, count: number, events: StoreEvents): readonly unknown[] {
-  const list = reply as readonly unknown[];
-  for (const bell of list.slice(count)) ring(events, String(bell));
-  return list.slice(0, count);
+  if (!Array.isArray(reply)) return [reply];
+  for (let n = count; n < reply.length; n++) ring(events, String(reply[n]));
+  return reply.slice(0, count);
 }
 
 /** The client, and what the request publishes, as they are written into a request behind the bell's channel. */

@@ -30,18 +30,22 @@ export class ScriptRunner {
 
   /** Rejects with `EngineUnavailableError` or `ConfigError`. */
   run(script: Script, keys: Keys, args: Arguments, options?: SendOptions): Promise<unknown> {
-    return this.redis.run(script, keys, args, options).catch((error: unknown) => this.#fail(error));
+    return this.redis.run(script, keys, args, options).catch(this.#fail);
   }
 
-  /** The same for what has to outlive the master. */
-  async write(script: Script, keys: Keys, args: Arguments, options?: SendOptions): Promise<Written> {
+  /** The same where the master's word is enough. */
+  tell(script: Script, keys: Keys, args: Arguments, options?: SendOptions): Promise<Written> {
+    return this.redis.run(script, keys, args, options).then(masterHasIt, this.#fail);
+  }
+
+  /** For what has to outlive the master. */
+  write(script: Script, keys: Keys, args: Arguments, options?: SendOptions): Promise<Written> {
     const { minReplicas, replicaTimeoutMs } = this.#replication;
-    if (minReplicas === 0) return { reply: await this.run(script, keys, args, options), replicated: true };
+    if (minReplicas === 0) return this.tell(script, keys, args, options);
     const wait = { replicas: minReplicas, waitMs: replicaTimeoutMs };
-    const { reply, replicas } = await this.redis
+    return this.redis
       .runReplicated(script, keys, args, wait)
-      .catch((error: unknown) => this.#fail(error));
-    return { reply, replicated: replicas >= minReplicas };
+      .then(({ reply, replicas }) => ({ reply, replicated: replicas >= minReplicas }), this.#fail);
   }
 
   tooFewReplicas(): EngineUnavailableError {
@@ -51,8 +55,12 @@ export class ScriptRunner {
     );
   }
 
-  #fail(error: unknown): never {
+  readonly #fail = (error: unknown): never => {
     if (isDemoted(error)) this.redis.reset("this server is not the master any more");
     throw toEngineError(error);
-  }
+  };
+}
+
+function masterHasIt(reply: unknown): Written {
+  return { reply, replicated: true };
 }

@@ -6,10 +6,11 @@ import type { Answer, Ask, LeaseStore, Renewal, StoreEvents } from "../../engine
 import type { RedisClient, SendOptions, Subscription } from "../../redis/index.ts";
 import { toEngineError } from "./failure.ts";
 import { keepsSlots, keyOf, nameOf, patternOf } from "./keys.ts";
-import { answerOf, answersOf, describe, limitArgument, ring, toAnswer, toEntry } from "./replies.ts";
+import { answersOf, describe, limitArgument, ring, toAnswer, toEntry } from "./replies.ts";
 import { ScriptRunner, type Replication } from "./script-runner.ts";
 import { loadScripts, type Scripts } from "./scripts.ts";
 import { survey } from "./survey.ts";
+import { TurnBatches } from "./turn-batches.ts";
 
 export interface RedisStoreOptions extends Replication {
   readonly connect: () => Promise<RedisClient>;
@@ -22,6 +23,8 @@ interface Opened {
   readonly runner: ScriptRunner;
   readonly scripts: Scripts;
   readonly events: StoreEvents;
+  readonly requests: TurnBatches;
+  readonly leaves: TurnBatches;
 }
 
 /** Renewals in one script: enough to be worth it, few enough not to hold up others on the server. */
@@ -74,7 +77,7 @@ export class RedisStore implements LeaseStore {
       const scripts = loadScripts({ rememberMs, probe: !redis.cluster });
       // With replicas to wait for, a bell only says that the master has granted: the receiver's renewal confirms it.
       const heeded = minReplicas === 0 ? events : { ...events, granted: (owner: string) => events.check(owner) };
-      this.#opened = { runner: new ScriptRunner(redis, this.#options), scripts, events: heeded };
+      this.#opened = this.#build(redis, scripts, heeded);
       let first = true;
       this.#subscription = await redis.subscribe(this.#channel, {
         message: (text) => ring(heeded, text),
@@ -91,10 +94,11 @@ export class RedisStore implements LeaseStore {
 
   async request(ask: Ask): Promise<Answer> {
     const { name, owner, ttlMs, pendingTtlMs } = ask;
-    const { runner, scripts, events } = this.#open;
-    const { reply, replicated } = await runner.write(
-      scripts.request,
-      [this.#key(name)],
+    const { runner, requests } = this.#open;
+    const { client, value } = ask;
+    const { reply, replicated } = await requests.call(
+      value === undefined ? this.#describe(client) : `${this.#channel} ${describe(client, value)}`,
+      this.#key(name),
       [
         owner,
         String(ttlMs),
@@ -102,10 +106,9 @@ export class RedisStore implements LeaseStore {
         String(ask.minHoldMs),
         limitArgument(ask.mode, ask.limit),
         ask.steal ? "s" : ask.wait ? "w" : "n",
-        ask.value === undefined ? this.#describe(ask.client) : `${this.#channel} ${describe(ask.client, ask.value)}`,
       ],
     );
-    const answer = toAnswer(answerOf(reply, events), ttlMs, pendingTtlMs);
+    const answer = toAnswer(reply, ttlMs, pendingTtlMs);
     if (answer.state !== "held" || replicated) return answer;
     await this.withdraw(name, owner);
     throw runner.tooFewReplicas();
@@ -157,13 +160,30 @@ export class RedisStore implements LeaseStore {
   async evict(name: string, token: bigint): Promise<boolean> {
     const { runner, scripts, events } = this.#open;
     const reply = await runner.run(scripts.evict, [this.#key(name)], [String(token), this.#channel]);
-    return Number(answerOf(reply, events)) === 1;
+    return Number(answersOf(reply, 1, events)[0]) === 1;
   }
 
   async close(): Promise<void> {
     this.#subscription?.close();
     await this.#redis?.close();
     this.#redis = undefined;
+  }
+
+  #build(redis: RedisClient, scripts: Scripts, events: StoreEvents): Opened {
+    const runner = new ScriptRunner(redis, this.#options);
+    // In a Cluster one script has the keys of one slot only.
+    const slotOf = (key: string): number => (redis.cluster ? redis.slotOf(key) : 0);
+    const requests = new TurnBatches({
+      slotOf,
+      run: (keys, args) => runner.write(scripts.request, keys, args),
+      answersOf: (reply, count) => answersOf(reply, count, events),
+    });
+    const leaves = new TurnBatches({
+      slotOf,
+      run: (keys, args) => runner.tell(scripts.leave, keys, args),
+      answersOf: (reply) => answersOf(reply, 1, events), // one for all
+    });
+    return { runner, scripts, events, requests, leaves };
   }
 
   get #open(): Opened {
@@ -185,8 +205,7 @@ export class RedisStore implements LeaseStore {
   }
 
   async #leave(name: string, owner: string, keepHold: "0" | "1"): Promise<void> {
-    const { runner, scripts, events } = this.#open;
-    answerOf(await runner.run(scripts.leave, [this.#key(name)], [owner, this.#channel, keepHold]), events);
+    await this.#open.leaves.call(this.#channel, this.#key(name), [owner, keepHold]);
   }
 
   async #renewTogether(renewals: readonly Renewal[]): Promise<readonly Answer[]> {

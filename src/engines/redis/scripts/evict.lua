@@ -21,4 +21,4 @@ for n = 1, #list, 2 do
 end
 advance()
 save()
-return reply(found)
+return reply({ found })

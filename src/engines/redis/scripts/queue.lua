@@ -339,9 +339,9 @@ local function save()
   end
 end
 
--- The answer, and after it the bells for the caller's own process.
-local function reply(answer)
-  if #events == 0 then return answer end
-  table.insert(events, 1, answer)
-  return events
+-- The answers, and after them the bells for the caller's own process. A lone answer stands for itself.
+local function reply(answers)
+  for _, event in ipairs(events) do answers[#answers + 1] = event end
+  if #answers == 1 then return answers[1] end
+  return answers
 end

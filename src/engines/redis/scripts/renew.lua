@@ -4,7 +4,7 @@
 -- ARGV[1]       the caller's bell channel
 -- ARGV[3n-1..]  owner, TTL in ms once held, TTL in ms while pending
 -- Returns       for each the token (held), 'p' .. recheck in ms (pending), or how it ended: 'x' expired or unknown,
---               's' stolen, 'e' evicted; then bells for the caller's process.
+--               's' stolen, 'e' evicted; then bells for the caller's process. A lone answer stands for itself.
 
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -20,5 +20,4 @@ for n = 1, #KEYS do
   answers[n] = r and keep(owner, r, ttl, pendingTtl) or ending(owner)
   save()
 end
-for _, event in ipairs(events) do answers[#answers + 1] = event end
-return answers
+return reply(answers)

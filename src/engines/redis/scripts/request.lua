@@ -1,65 +1,83 @@
--- Adds a request, unless it is there already, and answers its state; renews it in any case.
+-- Adds requests, unless they are there already, and answers the state of each; renews them in any case.
 --
--- KEYS[1]  the name's key
--- ARGV[1]  owner              ARGV[2]  TTL in ms once held      ARGV[3]  TTL in ms while pending
--- ARGV[4]  minHold in ms      ARGV[5]  limit (0: exclusive)     ARGV[6]  'w' wait, 'n' do not wait, 's' steal
--- ARGV[7]  the bell's channel, a space, the client's description
--- Returns  the token (held), 'p' .. recheck in ms (pending) or 'b' (busy); bells for the caller's process after it.
+-- KEYS[n]       the names' keys (one slot in a Cluster)
+-- ARGV[1]       the bell's channel, a space, the client's description: the same for all
+-- ARGV[6n-4..]  owner, TTL in ms once held, TTL in ms while pending, minHold in ms, limit (0: exclusive), and 'w' wait,
+--               'n' do not wait, 's' steal
+-- Returns       for each the token (held), 'p' .. recheck in ms (pending) or 'b' (busy); then bells for the caller's
+--               process. A lone answer stands for itself.
 
-local state = redis.call('GET', KEYS[1])
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
+local answers, others = {}, nil
 
--- Nobody is there: the whole state is one string.
-if not state or string.byte(state) == 45 then
-  local token = now
-  if state then
-    local last = struct.unpack('<d', state, 2)
-    if token <= last then token = last + 1 end
+for n = 1, #KEYS do
+  local key, at = KEYS[n], 6 * n - 4
+  local state = redis.call('GET', key)
+  if not state or string.byte(state) == 45 then
+    -- Nobody is there: the whole state is one string.
+    local token = now
+    if state then
+      local last = struct.unpack('<d', state, 2)
+      if token <= last then token = last + 1 end
+    end
+    assert(token < 9007199254740991, 'the token would not be exact any more')
+    local owner, ttl, hold = ARGV[at], tonumber(ARGV[at + 1]), tonumber(ARGV[at + 3])
+    local record = struct.pack('<dddddBc0', token, now + ttl * 1000, now, hold, tonumber(ARGV[at + 4]), #owner, owner)
+    redis.call('SET', key, '+' .. record .. ARGV[1], 'PX', math.max(ttl, hold) + REMEMBER_MS)
+    answers[n] = token
+  else
+    others = others or {}
+    others[#others + 1] = n
   end
-  assert(token < 9007199254740991, 'the token would not be exact any more')
-  local ttl, hold = tonumber(ARGV[2]), tonumber(ARGV[4])
-  local record = struct.pack('<dddddBc0', token, now + ttl * 1000, now, hold, tonumber(ARGV[5]), #ARGV[1], ARGV[1])
-  redis.call('SET', KEYS[1], '+' .. record .. ARGV[7], 'PX', math.max(ttl, hold) + REMEMBER_MS)
-  return token
+end
+if not others then
+  if #answers == 1 then return answers[1] end
+  return answers
 end
 
-local own = string.match(ARGV[7], '^%S+')
+local own = string.match(ARGV[1], '^%S+')
 -- include: queue
 
-local owner, ttl, pendingTtl = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local limit, how = tonumber(ARGV[5]), ARGV[6]
+local function request(key, owner, ttl, pendingTtl, hold, limit, how)
+  open(key, call('GET', key))
+  drop()
 
-open(KEYS[1], state)
-drop()
-
-local present = get(owner)
-if present then
-  local answer = keep(owner, present, ttl, pendingTtl)
-  save()
-  return reply(answer)
-end
-
-if how == 's' then
-  local list = all()
-  for n = 1, #list, 2 do
-    if list[n + 1].token > 0 then punish(list[n], list[n + 1], 's') end
+  local present = get(owner)
+  if present then
+    local answer = keep(owner, present, ttl, pendingTtl)
+    save()
+    return answer
   end
-  if q.spilled and call('LLEN', q.p) == 0 then q.spilled = nil end
+
+  if how == 's' then
+    local list = all()
+    for n = 1, #list, 2 do
+      if list[n + 1].token > 0 then punish(list[n], list[n + 1], 's') end
+    end
+    if q.spilled and call('LLEN', q.p) == 0 then q.spilled = nil end
+  end
+
+  local r = { token = 0, ends = now + pendingTtl * 1000, since = now, hold = hold, limit = limit, meta = ARGV[1] }
+  local answer
+  if joins(limit) and (how == 's' or not q.spilled or call('LLEN', q.p) == 0) then
+    r.ends = now + ttl * 1000
+    grant(owner, r)
+    answer = r.token
+  elseif how == 'n' then
+    answer = 'b'
+  else
+    push(owner, r)
+    answer = 'p' .. recheck(limit)
+  end
+  save()
+  return answer
 end
 
-local r = { token = 0, ends = now + pendingTtl * 1000, since = now, hold = tonumber(ARGV[4]), limit = limit, meta = ARGV[7] }
-local free = joins(limit) and (how == 's' or not q.spilled or call('LLEN', q.p) == 0)
-local answer
-if free then
-  r.ends = now + ttl * 1000
-  grant(owner, r)
-  answer = r.token
-elseif how == 'n' then
-  answer = 'b'
-else
-  push(owner, r)
-  answer = 'p' .. recheck(limit)
+for _, n in ipairs(others) do
+  local at = 6 * n - 4
+  local ttl, pendingTtl, hold, limit =
+    tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4])
+  answers[n] = request(KEYS[n], ARGV[at], ttl, pendingTtl, hold, limit, ARGV[at + 5])
 end
-save()
-return reply(answer)
+return reply(answers)
