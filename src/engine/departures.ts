@@ -23,8 +23,9 @@ export class Departures {
    */
   depart(leave: () => Promise<void>, untilMs: number): Promise<void> {
     const departure = new Departure(this.#clock, this.#alarms, leave, () => this.#underWay.delete(departure));
+    const done = departure.start(untilMs, () => this.#closed);
     this.#underWay.add(departure);
-    return departure.start(untilMs, () => this.#closed);
+    return done;
   }
 
   /** Resolves when nothing is under way, at the latest after `patienceMs`. No new tries are made afterwards. */
@@ -62,8 +63,9 @@ class Departure {
     this.done = new Promise((resolve) => {
       this.#resolve = resolve;
     });
-    this.#end = this.#alarms.set(untilMs, () => this.#settle());
+    // First of all: a store may be at work while we do the rest.
     this.#attempt(isClosed);
+    this.#end = this.#alarms.set(untilMs, () => this.#settle());
     return this.done;
   }
 

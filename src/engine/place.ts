@@ -108,9 +108,10 @@ export class Place implements Grant {
         signal?.removeEventListener("abort", onAbort);
         reject(error);
       };
+      // First of all: a store may be at work while we do the rest.
+      this.#send(1);
       signal?.addEventListener("abort", onAbort, { once: true });
       this.#ground.enter(this);
-      this.#send(1);
     });
   }
 
@@ -326,10 +327,11 @@ export class Place implements Grant {
   }
 
   #depart(leave: () => Promise<void>): Promise<void> {
-    this.#end();
+    this.#state = "ended";
     const lease = this.#lease;
     const untilMs = lease === undefined ? this.#now() + this.ask.ttlMs : lease.from.monoMs + lease.ttlMs;
     this.#departure = this.#ground.departures.depart(leave, untilMs);
+    this.#end();
     return this.#departure;
   }
 

@@ -238,6 +238,7 @@ export class RedisClient {
     const connection = this.#main.current;
     const foreground = options.background !== true;
     return new Promise((resolve, reject) => {
+      const sent = send(); // first of all: what follows is done while the server works
       const waiting = this.#inFlight.add(timeoutMs, () => {
         if (foreground) this.#leave();
         reject(new RedisOutcomeUnknownError(`Redis did not answer within ${timeoutMs} ms`));
@@ -249,7 +250,7 @@ export class RedisClient {
         if (foreground) this.#leave();
         return true;
       };
-      send().then(
+      sent.then(
         (reply) => {
           if (inTime()) resolve(reply);
         },

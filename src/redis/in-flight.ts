@@ -1,15 +1,28 @@
 /** The commands that wait for an answer, and the time-out of each. One timer for all of them. */
 import type { Clock, Timer } from "../engine/clock.ts";
 
-export interface Waiting {
+/** One command. Adding and removing it costs a few assignments: it is an entry of a list itself. */
+export class Waiting {
   readonly untilMs: number;
   readonly expire: () => void;
+  /** @internal */
+  before: Waiting | undefined;
+  /** @internal */
+  behind: Waiting | undefined;
+  /** @internal */
+  listed = false;
+
+  constructor(untilMs: number, expire: () => void) {
+    this.untilMs = untilMs;
+    this.expire = expire;
+  }
 }
 
 export class InFlight {
   readonly #clock: Clock;
   /** In the order in which they were added. */
-  readonly #waiting = new Set<Waiting>();
+  #first: Waiting | undefined;
+  #last: Waiting | undefined;
   #timer: Timer | undefined;
   #timerAtMs = Infinity;
 
@@ -19,15 +32,26 @@ export class InFlight {
 
   /** Calls `expire` in `timeoutMs`, unless it is removed before. `nowMs`: for who has just read the clock. */
   add(timeoutMs: number, expire: () => void, nowMs: number = this.#clock.monotonicMs()): Waiting {
-    const waiting = { untilMs: nowMs + timeoutMs, expire };
-    this.#waiting.add(waiting);
+    const waiting = new Waiting(nowMs + timeoutMs, expire);
+    waiting.listed = true;
+    waiting.before = this.#last;
+    if (this.#last === undefined) this.#first = waiting;
+    else this.#last.behind = waiting;
+    this.#last = waiting;
     if (waiting.untilMs < this.#timerAtMs) this.#arm(waiting.untilMs, timeoutMs);
     return waiting;
   }
 
   /** The answer came. False when it has expired already. */
   remove(waiting: Waiting): boolean {
-    return this.#waiting.delete(waiting);
+    if (!waiting.listed) return false;
+    waiting.listed = false;
+    const { before, behind } = waiting;
+    if (before === undefined) this.#first = behind;
+    else before.behind = behind;
+    if (behind === undefined) this.#last = before;
+    else behind.before = before;
+    return true;
   }
 
   /** Expires everything now. */
@@ -35,8 +59,7 @@ export class InFlight {
     this.#timer?.cancel();
     this.#timer = undefined;
     this.#timerAtMs = Infinity;
-    for (const waiting of this.#waiting) waiting.expire();
-    this.#waiting.clear();
+    this.#expire(Infinity);
   }
 
   #arm(atMs: number, delayMs: number): void {
@@ -50,14 +73,19 @@ export class InFlight {
     this.#timer = undefined;
     this.#timerAtMs = Infinity;
     const nowMs = this.#clock.monotonicMs();
-    let nextMs = Infinity;
-    for (const waiting of this.#waiting) {
-      if (waiting.untilMs > nowMs) nextMs = Math.min(nextMs, waiting.untilMs);
-      else {
-        this.#waiting.delete(waiting);
-        waiting.expire();
-      }
-    }
+    const nextMs = this.#expire(nowMs);
     if (nextMs < this.#timerAtMs) this.#arm(nextMs, Math.ceil(nextMs - nowMs));
+  }
+
+  /** Expires what is due. Returns when the next one is. */
+  #expire(nowMs: number): number {
+    const due: Waiting[] = [];
+    let nextMs = Infinity;
+    for (let each = this.#first; each !== undefined; each = each.behind) {
+      if (each.untilMs > nowMs) nextMs = Math.min(nextMs, each.untilMs);
+      else due.push(each);
+    }
+    for (const each of due) if (this.remove(each)) each.expire();
+    return nextMs;
   }
 }

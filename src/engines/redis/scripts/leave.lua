@@ -5,6 +5,7 @@
 -- ARGV[2n..]  owner, and '1': a minimum hold that is not over keeps the place, or '0': it does not
 -- Returns     0, or bells for the caller's process after it
 
+local NO_HOLD = '\0\0\0\0\0\0\0\0'
 local others
 
 for n = 1, #KEYS do
@@ -13,12 +14,11 @@ for n = 1, #KEYS do
   local kind = state and string.byte(state)
   local left = not kind or kind == 45
   if kind == 43 then
-    -- Somebody is there alone.
-    local token, _, since, hold, _, owner = struct.unpack('<dddddBc0', state, 2)
-    if owner ~= leaver then
+    -- Somebody is there alone; the owner stands behind five numbers and its length.
+    if string.byte(state, 42) ~= #leaver or string.sub(state, 43, 42 + #leaver) ~= leaver then
       left = true
-    elseif hold == 0 or ARGV[2 * n + 1] == '0' then
-      redis.call('SET', key, '-' .. struct.pack('<d', token), 'PX', REMEMBER_MS)
+    elseif ARGV[2 * n + 1] == '0' or string.sub(state, 26, 33) == NO_HOLD then
+      redis.call('SET', key, '-' .. string.sub(state, 2, 9), 'PX', REMEMBER_MS)
       left = true
     end
   end
