@@ -129,13 +129,13 @@ export class RedisClient {
     return Promise.all(this.#source.masters().map((node) => this.#settle(FOREGROUND, () => node.send(command))));
   }
 
-  /** The keys on all masters that match a glob pattern (prefix included, as SCAN gives them), page by page. */
+  /** The keys of strings on all masters that match a glob pattern (prefix included, as SCAN gives them), page by page. */
   async *scan(pattern: string, count = 500): AsyncIterable<readonly string[]> {
     const senders = this.#source.cluster ? this.#source.masters() : [undefined];
     for (const sender of senders) {
       let cursor = "0";
       do {
-        const command: Command = ["scan", cursor, "match", pattern, "count", String(count)];
+        const command: Command = ["scan", cursor, "match", pattern, "count", String(count), "type", "string"];
         const reply =
           sender === undefined
             ? await this.#send(command, FOREGROUND)

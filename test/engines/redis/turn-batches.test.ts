@@ -1,0 +1,108 @@
+/** Many calls in one turn of the event loop share a few runs of a script, and none pays for another. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ConfigError, EngineUnavailableError } from "../../../src/index.ts";
+import { incident, locksOn, pending, scriptCalls, server, sleep } from "./stage.ts";
+
+const MANY = 65;
+
+test(
+  "65 locks taken in one turn cost five runs, and so do their releases",
+  incident(async (t) => {
+    const running = await server(t);
+    const locks = await locksOn(t, running);
+    await locks.request("warm up", () => {});
+    const before = await scriptCalls(running);
+    const held = await Promise.all(Array.from({ length: MANY }, (_, n) => locks.acquire(`name ${n}`)));
+    assert.equal((await scriptCalls(running)) - before, 5);
+    assert.equal(new Set(held.map(({ name }) => name)).size, MANY);
+    await Promise.all(held.map((lock) => lock.release()));
+    assert.equal((await scriptCalls(running)) - before, 10);
+    assert.deepEqual((await locks.query()).held, []);
+  }),
+);
+
+test(
+  "requests of one turn for one name stand in the order in which they were made",
+  incident(async (t) => {
+    const locks = await locksOn(t, await server(t));
+    const order: number[] = [];
+    await Promise.all(
+      Array.from({ length: MANY }, (_, n) =>
+        locks.request(n % 2 === 0 ? "even" : "odd", async () => {
+          order.push(n);
+          await sleep(0);
+        }),
+      ),
+    );
+    const of = (rest: number): number[] => order.filter((n) => n % 2 === rest);
+    const sorted = (list: number[]): number[] => list.toSorted((left, right) => left - right);
+    assert.deepEqual(of(0), sorted(of(0)));
+    assert.deepEqual(of(1), sorted(of(1)));
+    assert.equal(order.length, MANY);
+  }),
+);
+
+test(
+  "each call of a run has its own answer: held, pending, busy, shared, stolen",
+  incident(async (t) => {
+    const running = await server(t);
+    const [locks, others] = [await locksOn(t, running), await locksOn(t, running)];
+    const stolen = await others.acquire("stolen");
+    const lost = new Promise((resolve) => stolen.signal.addEventListener("abort", resolve, { once: true }));
+    const taken = await others.acquire("taken");
+    const reading = await others.acquire("read", { mode: "shared" });
+
+    const free = locks.acquire("free");
+    const waits = locks.acquire("taken");
+    const busy = locks.tryAcquire("taken");
+    const reads = locks.acquire("read", { mode: "shared" });
+    const writes = locks.tryAcquire("read");
+    const thief = locks.request("stolen", { steal: true }, ({ token }) => token);
+
+    assert.equal((await free).name, "free");
+    assert.equal(await busy, null);
+    assert.equal((await reads).mode, "shared");
+    assert.equal(await writes, null);
+    assert.ok((await thief) > stolen.token);
+    await lost;
+    assert.equal(await pending(locks, "taken"), 1);
+    await taken.release();
+    assert.ok((await waits).token > taken.token);
+    await reading.release();
+  }),
+);
+
+test(
+  "a key of somebody else fails its own request only",
+  incident(async (t) => {
+    const running = await server(t);
+    const locks = await locksOn(t, running);
+    await running.command("LPUSH", "holdfast:{theirs}", "a list");
+    const names = Array.from({ length: 20 }, (_, n) => `name ${n}`).toSpliced(10, 0, "theirs");
+    const outcomes = await Promise.allSettled(names.map((name) => locks.acquire(name)));
+    const failed = outcomes.flatMap((outcome, n) => (outcome.status === "rejected" ? [names[n]] : []));
+    assert.deepEqual(failed, ["theirs"]);
+    const held = outcomes.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
+    await Promise.all(held.map((lock) => lock.release()));
+    assert.deepEqual((await locks.query()).held, []);
+    const reason = outcomes[10]?.status === "rejected" ? (outcomes[10].reason as unknown) : undefined;
+    assert.ok(reason instanceof EngineUnavailableError || reason instanceof ConfigError, String(reason));
+  }),
+);
+
+test(
+  "releases of one turn: minimum holds keep their places, the others are free",
+  incident(async (t) => {
+    const locks = await locksOn(t, await server(t));
+    const held = await Promise.all(
+      Array.from({ length: 20 }, (_, n) => locks.acquire(`name ${n}`, { minHoldMs: n % 4 === 0 ? 60_000 : 0 })),
+    );
+    await Promise.all(held.map((lock) => lock.release()));
+    const kept = (await locks.query()).held.map(({ name }) => Number(name.slice(5)));
+    assert.deepEqual(
+      kept.toSorted((left, right) => left - right),
+      [0, 4, 8, 12, 16],
+    );
+  }),
+);
