@@ -1,12 +1,16 @@
 /**
  * `npm run bench -- costs`: what is not a rate. What a waiter costs in the process and in the engine, ten thousand of them
  * on one name, a hundred thousand names held at once, and what `holdfast run` adds to a start.
+ *
+ * Each engine is measured in a process of its own (`node bench/costs.ts ENGINE`), whose heap has known no other.
  */
-import { spawnSync } from "node:child_process";
+import { execFile, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, statSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { promisify } from "node:util";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { Redis } from "ioredis";
@@ -24,7 +28,6 @@ export interface Cost {
 }
 
 interface Store {
-  readonly engine: string;
   readonly url: string;
   /** What the engine keeps, in bytes. */
   readonly bytes?: () => Promise<number>;
@@ -51,33 +54,34 @@ function temporaryFolder(): string {
   return mkdtempSync(join(tmpdir(), "holdfast-costs-"));
 }
 
-async function stores(): Promise<Store[]> {
-  const folder = temporaryFolder();
-  const file = join(folder, "locks.db");
-  const server = await startRedis();
-  const admin = new Redis(server.port);
-  return [
-    { engine: "memory", url: "memory:", stop: () => Promise.resolve() },
-    {
-      engine: "sqlite",
+const STORES: Readonly<Record<string, () => Promise<Store>>> = {
+  memory: () => Promise.resolve({ url: "memory:", stop: () => Promise.resolve() }),
+  sqlite() {
+    const folder = temporaryFolder();
+    const file = join(folder, "locks.db");
+    return Promise.resolve({
       url: `sqlite:${file}`,
       bytes: () => Promise.resolve(statSync(file).size + statSync(`${file}-wal`).size),
       stop: async () => rmSync(folder, { recursive: true }),
-    },
-    {
-      engine: "redis",
+    });
+  },
+  async redis() {
+    const server = await startRedis();
+    if (cpus().length > 1) spawnSync("taskset", ["-pc", "0", String(server.pid)]);
+    const admin = new Redis(server.port);
+    return {
       url: `redis://127.0.0.1:${server.port}`,
       bytes: async () => Number(/used_memory:(\d+)/.exec(await admin.info("memory"))?.[1]),
-      stop: async () => {
+      async stop() {
         admin.disconnect();
         await server.stop();
       },
-    },
-  ];
-}
+    };
+  },
+};
 
 /** Ten thousand waiters on one name in one process: what each costs, and how fast they are served. */
-async function crowd({ engine, url, bytes }: Store): Promise<Cost[]> {
+async function crowd(engine: string, { url, bytes }: Store): Promise<Cost[]> {
   const locks = await connect(url);
   const holder = await locks.acquire("crowd");
   const [heap, kept, from] = [heapBytes(), await bytes?.(), performance.now()];
@@ -107,7 +111,7 @@ async function crowd({ engine, url, bytes }: Store): Promise<Cost[]> {
 }
 
 /** A hundred thousand names held by one process, over one TTL. */
-async function manyNames({ engine, url }: Store): Promise<Cost[]> {
+async function manyNames(engine: string, { url }: Store): Promise<Cost[]> {
   const locks = await connect(url, { ttlMs: TTL_MS });
   const heap = heapBytes();
   const from = performance.now();
@@ -162,19 +166,28 @@ function commandLine(): Cost[] {
   ];
 }
 
+/** All of one engine, in this process. */
+async function costsOf(engine: string): Promise<Cost[]> {
+  const store = await STORES[engine]?.();
+  if (store === undefined) throw new Error(`no such engine: ${engine}; there are ${Object.keys(STORES).join(", ")}`);
+  try {
+    return [...(await crowd(engine, store)), ...(await manyNames(engine, store))];
+  } finally {
+    await store.stop();
+  }
+}
+
 export async function costs(progress: (text: string) => void): Promise<readonly Cost[]> {
-  const found: Cost[] = [];
   progress("holdfast run");
-  found.push(...commandLine());
-  for (const store of await stores()) {
-    try {
-      progress(`${store.engine}: ${WAITERS} waiters`);
-      found.push(...(await crowd(store)));
-      progress(`${store.engine}: ${NAMES} names`);
-      found.push(...(await manyNames(store)));
-    } finally {
-      await store.stop();
-    }
+  const found = commandLine();
+  for (const engine of Object.keys(STORES)) {
+    progress(`${engine}: ${WAITERS} waiters, ${NAMES} names`);
+    const { stdout } = await promisify(execFile)(process.execPath, [fileURLToPath(import.meta.url), engine]);
+    found.push(...(JSON.parse(stdout) as Cost[]));
   }
   return found;
+}
+
+if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
+  console.log(JSON.stringify(await costsOf(process.argv[2] ?? "memory")));
 }

@@ -13,6 +13,7 @@ import { type Cost, costs } from "./costs.ts";
 import { machine, measure, type Work, type WorkResult } from "./harness.ts";
 import { renderPage } from "./page.ts";
 import { table } from "./report.ts";
+import { versions } from "./versions.ts";
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -73,7 +74,7 @@ const command = `npm run bench -- ${process.argv
   .slice(2)
   .filter((word) => word !== "--pinned")
   .join(" ")}`;
-const run = { at: new Date().toISOString(), machine: machine(), command, results, costs: found };
+const run = { at: new Date().toISOString(), machine: { ...machine(), ...versions() }, command, results, costs: found };
 writeFileSync(file, `${JSON.stringify(run, null, 2)}\n`);
 console.log(`written: ${file}`);
 if (positionals.length === 0 && values.work.length === 0) {
