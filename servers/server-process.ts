@@ -4,7 +4,7 @@
  * signal, and (where `setpriv` exists) even when the program itself is killed.
  */
 import { spawn, type ChildProcess } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { killAtExit } from "./exit-cleanup.ts";
 
@@ -34,7 +34,7 @@ export interface ServerProcess {
   output(): string;
   /** SIGKILL, then waits until the process is gone. */
   kill(): Promise<void>;
-  /** SIGSTOP. */
+  /** SIGSTOP. Returns once every thread has stopped: one in the middle of a write may answer before it does. */
   freeze(): void;
   /** SIGCONT. */
   thaw(): void;
@@ -52,6 +52,7 @@ export async function startProcess(options: ProcessOptions): Promise<ServerProce
 }
 
 const OUTPUT_LIMIT = 64 * 1024;
+const FREEZE_PATIENCE_MS = 2_000;
 /** Makes the kernel kill the server when this program dies without a chance to clean up. */
 const SETPRIV = ["/usr/bin/setpriv", "/bin/setpriv"].find((path) => existsSync(path));
 
@@ -104,7 +105,10 @@ class RunningProcess implements ServerProcess {
   }
 
   freeze(): void {
+    if (!this.running) return;
     this.#child?.kill("SIGSTOP");
+    const until = performance.now() + FREEZE_PATIENCE_MS;
+    while (this.running && !hasStopped(this.pid) && performance.now() < until) pause(1);
   }
 
   thaw(): void {
@@ -144,4 +148,24 @@ class RunningProcess implements ServerProcess {
   #keep(text: string): void {
     this.#output = (this.#output + text).slice(-OUTPUT_LIMIT);
   }
+}
+
+/** Whether no thread of the process runs any more. True where there is no /proc to tell. */
+function hasStopped(pid: number): boolean {
+  const tasks = `/proc/${pid}/task`;
+  try {
+    return readdirSync(tasks).every((task) => /^[TtZX]/.test(stateOf(readFileSync(`${tasks}/${task}/stat`, "utf8"))));
+  } catch {
+    return !existsSync(tasks); // a thread that ended while we looked: look again
+  }
+}
+
+/** The letter behind the name, which stands in parentheses and may have any characters. */
+function stateOf(stat: string): string {
+  return stat.slice(stat.lastIndexOf(")") + 2);
+}
+
+/** Blocks this thread. */
+function pause(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }
