@@ -41,7 +41,10 @@ function installedRuntime(version: string): string {
 }
 
 if (values.runtime !== undefined) {
-  const flags = Number(values.runtime.split(".")[0]) < 23 ? ["--experimental-strip-types", "--no-warnings"] : [];
+  const flags =
+    Number(values.runtime.split(".")[0]) < 23
+      ? ["--experimental-strip-types", "--disable-warning=ExperimentalWarning"]
+      : [];
   const outcome = spawnSync(installedRuntime(values.runtime), [...flags, "scripts/test.ts", ...positionals], {
     stdio: "inherit",
     env: { ...process.env, ...(flags.length > 0 && { NODE_OPTIONS: flags.join(" ") }) },
