@@ -61,41 +61,54 @@ if (values.list) console.log(files.join("\n"));
 console.log(`Node ${process.version}, ${files.length} test files`);
 
 interface Outcome {
-  passed: number;
-  readonly failures: { readonly file: string; readonly name: string }[];
+  readonly file: string;
+  readonly passed: number;
+  /** Names. */
+  readonly failures: readonly string[];
 }
 
-/** Runs `files`; nothing passes by being skipped. */
-function runFiles(paths: readonly string[], concurrency: number): Promise<Map<string, Outcome>> {
-  const outcomes = new Map<string, Outcome>();
-  const outcomeOf = (file = ""): Outcome => {
-    const outcome = outcomes.get(file) ?? { passed: 0, failures: [] };
-    outcomes.set(file, outcome);
-    return outcome;
-  };
-  const stream = run({ files: [...paths], concurrency, timeout: LONGEST_FILE_MS });
-  stream.on("test:pass", ({ details, file, name, skip, todo }) => {
+/** What a file's own counts are called in the report; the last line has those of all. */
+const COUNTS = /^ℹ (tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) .*\n/gm;
+
+/** Runs one file and prints its report once it has ended; nothing passes by being skipped. */
+async function runFile(file: string): Promise<Outcome> {
+  let passed = 0;
+  const failures: string[] = [];
+  // One run for each file: older versions of Node tell the file in which a test is written, not the one that was run.
+  const stream = run({ files: [file], timeout: LONGEST_FILE_MS });
+  stream.on("test:pass", ({ details, name, skip, todo }) => {
     if (details.type === "suite") return;
-    const outcome = outcomeOf(file);
-    if (skip === undefined && todo === undefined) outcome.passed++;
-    else outcome.failures.push({ file: file ?? "", name: `${name} (skipped)` });
+    if (skip === undefined && todo === undefined) passed++;
+    else failures.push(`${name} (skipped)`);
   });
-  stream.on("test:fail", ({ file, name }) => {
-    outcomeOf(file).failures.push({ file: file ?? "", name });
-  });
-  stream.compose(new spec()).pipe(process.stdout, { end: false });
-  // After the reporter's own last lines.
-  return new Promise((resolve) => stream.on("end", () => setImmediate(() => resolve(outcomes))));
+  stream.on("test:fail", ({ name }) => void failures.push(name));
+  let report = "";
+  for await (const text of stream.compose(new spec())) report += String(text);
+  process.stdout.write(report.replaceAll(COUNTS, ""));
+  return { file, passed, failures };
 }
 
-const outcomes = await runFiles(files, CONCURRENCY);
-const suspects = [...outcomes].filter(([, { failures }]) => failures.length > 0).map(([file]) => file);
-if (suspects.length > 0 && suspects.length <= MOST_SECOND_TRIES && suspects.every((file) => existsSync(file))) {
+async function runFiles(paths: readonly string[], concurrency: number): Promise<Outcome[]> {
+  const ended: Outcome[] = [];
+  const waiting = [...paths];
+  const work = async (): Promise<void> => {
+    for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
+      ended.push(await runFile(file));
+      console.log(`[${ended.length} of ${paths.length}] ${file}\n`);
+    }
+  };
+  await Promise.all(Array.from({ length: concurrency }, work));
+  return ended;
+}
+
+const outcomes = new Map((await runFiles(files, CONCURRENCY)).map((outcome) => [outcome.file, outcome]));
+const suspects = [...outcomes.values()].filter(({ failures }) => failures.length > 0).map(({ file }) => file);
+if (suspects.length > 0 && suspects.length <= MOST_SECOND_TRIES) {
   // Two files at once on a small machine can starve each other: what failed is tried once more, alone, and named.
-  console.log(`\n${suspects.length} files failed and run once more, alone`);
-  for (const [file, outcome] of await runFiles(suspects, 1)) {
-    if (outcome.failures.length === 0) console.log(`passed at the second try: ${file}`);
-    outcomes.set(file, outcome);
+  console.log(`${suspects.length} files failed and run once more, alone\n`);
+  for (const outcome of await runFiles(suspects, 1)) {
+    if (outcome.failures.length === 0) console.log(`passed at the second try: ${outcome.file}`);
+    outcomes.set(outcome.file, outcome);
   }
 }
 
@@ -104,7 +117,7 @@ let failed = 0;
 for (const outcome of outcomes.values()) {
   passed += outcome.passed;
   failed += outcome.failures.length;
-  for (const { file, name } of outcome.failures) console.log(`failed: ${file}: ${name}`);
+  for (const name of outcome.failures) console.log(`failed: ${outcome.file}: ${name}`);
 }
 if (files.length === 0) console.log("no test file matches");
 process.exitCode = failed > 0 || passed === 0 ? 1 : 0;
