@@ -151,18 +151,19 @@ export class Place implements Grant {
   #answered(answer: Answer, from: Instant, sentHeld: boolean): void {
     if (this.#state === "ended") return;
     this.#backoff = undefined;
+    const now = instant(this.#ground.clock);
     if (answer.state === "held" || answer.state === "pending") {
       const lease = { from, ttlMs: answer.ttlMs };
-      if (!this.#isSure()) this.#doubted = true;
+      if (!this.#isSure(now)) this.#doubted = true;
       this.#sure = laterLease(this.#sure ?? lease, lease);
       this.#lease = this.#lease === undefined ? lease : laterLease(this.#lease, lease);
     }
     if (this.#state === "held" || this.#state === "confirming") this.#confirmed(answer, sentHeld);
-    else this.#advance(answer);
+    else this.#advance(answer, now);
   }
 
   /** An answer while waiting. */
-  #advance(answer: Answer): void {
+  #advance(answer: Answer, now: Instant): void {
     switch (answer.state) {
       case "busy":
         this.#finish("busy");
@@ -172,7 +173,7 @@ export class Place implements Grant {
         break;
       case "held":
         this.#token = answer.token;
-        this.#handOver(0);
+        this.#handOver(0, now);
         break;
       case "pending":
         this.#state = "pending";
@@ -227,9 +228,10 @@ export class Place implements Grant {
       // It came before the reply, which brings the lease; #advance comes back here.
       this.#rung = token;
     } else if (this.#state === "pending") {
-      if (this.#isSure()) {
+      const now = instant(this.#ground.clock);
+      if (this.#isSure(now)) {
         this.#token = token;
-        this.#handOver(0);
+        this.#handOver(0, now);
       } else {
         this.check();
       }
@@ -237,15 +239,15 @@ export class Place implements Grant {
   }
 
   /** Whether the request has certainly been in the queue without a break since it was first sent. */
-  #isSure(): boolean {
+  #isSure(now: Instant): boolean {
     if (this.#doubted || this.#sure === undefined) return false;
-    return remainingMs(this.#sure, instant(this.#ground.clock)) > 0;
+    return remainingMs(this.#sure, now) > 0;
   }
 
   /** Hands the lock to its caller, but never one whose lease is (nearly) over. */
-  #handOver(slow: number): void {
+  #handOver(slow: number, now: Instant): void {
     this.#alarm?.cancel();
-    const left = remainingMs(this.lease(), instant(this.#ground.clock));
+    const left = remainingMs(this.lease(), now);
     const enough = this.#graceMs + this.ask.pendingTtlMs / 3;
     if (left >= enough || (slow > 0 && left > this.#graceMs)) {
       this.#state = "held";
@@ -259,7 +261,7 @@ export class Place implements Grant {
     this.#state = "confirming";
     this.renew().then(
       () => {
-        if (this.#state === "confirming") this.#handOver(slow + 1);
+        if (this.#state === "confirming") this.#handOver(slow + 1, instant(this.#ground.clock));
       },
       (error: unknown) => {
         if (this.#state === "confirming") this.abandon(error);

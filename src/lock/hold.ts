@@ -58,7 +58,8 @@ export class Hold {
     this.#keeping = keeping;
     this.#grant = grant;
     this.#graceMs = wanted.graceMs;
-    this.#maxHoldAtMs = keeping.clock.monotonicMs() + wanted.maxHoldMs;
+    const { maxHoldMs } = wanted;
+    this.#maxHoldAtMs = maxHoldMs === Infinity ? Infinity : keeping.clock.monotonicMs() + maxHoldMs;
     this.#longestRetryMs = Math.max(FIRST_RETRY_MS, wanted.ttlMs / 6);
     keeping.add(this);
     grant.onLoss((reason) => this.#lose(reason, true));

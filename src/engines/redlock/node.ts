@@ -249,10 +249,11 @@ export class RedlockNode {
     script?: Script,
   ): Promise<T> {
     const sentMs = this.#clock.monotonicMs();
+    const sent = connection.send(command);
     let answered = false;
     const overdue = (): void => this.#overdue(connection, () => answered);
     const waiting = this.#inFlight.add(this.#patienceMs, overdue, sentMs);
-    return connection.send(command).then(
+    return sent.then(
       (reply) => {
         answered = true;
         this.#inFlight.remove(waiting);
