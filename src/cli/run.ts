@@ -36,6 +36,8 @@ export interface Prepared {
   readonly options: RunOptions;
   readonly store: Store;
   readonly outer: HeldNames;
+  /** The process ends with this run. */
+  readonly isLast: boolean;
 }
 
 /** Resolves to the exit code. Errors: `Failure` and those of the library. */
@@ -50,7 +52,7 @@ export function prepareRun(given: Arguments, stdinIsTerminal: boolean): Prepared
   const outer = readHeldNames(process.env[HELD_VARIABLE]);
   for (const name of [options.name, ...options.also]) checkNotHeld(outer, name);
   checkExecutable(options.command[0] ?? "", process.env["PATH"]);
-  return { options, store: chooseStore(given, process.env), outer };
+  return { options, store: chooseStore(given, process.env), outer, isLast: given.command.name === "run" };
 }
 
 /** Starts COMMAND's gate, waits, lets COMMAND run. Resolves to the exit code. */
@@ -70,7 +72,9 @@ export async function runOnce(prepared: Prepared, signals: Signals): Promise<num
 
 async function runLocked(task: Task): Promise<number> {
   const { options, store, signals, launched } = task;
-  const locks = await openLocks(store, launched.pid);
+  // A place that stays taken after us is on the disk before we go.
+  const endsWithProcess = task.isLast && options.atLeastMs === 0;
+  const locks = await openLocks(store, { guardedPid: launched.pid, endsWithProcess });
   try {
     const stopExplaining = explainWait(locks, options, store);
     const outcome = await holdWhile(locks, options, requestOptions(task), async (holding) => {

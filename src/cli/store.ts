@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync, readFileSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, isAbsolute, join } from "node:path";
+import { type SqliteOptions } from "../engines/sqlite/index.ts";
 import { connect, type LockManager } from "../index.ts";
 import { type Arguments, UsageError } from "./arguments.ts";
 import { EXIT, Failure } from "./exit-codes.ts";
@@ -61,14 +62,14 @@ export function scopeOf(store: Store): string {
 }
 
 /**
- * Connects. `guardedPid`: the process whose life keeps what is held here taken, on the embedded engine; elsewhere the
- * lease alone does. Errors: those of `connect`.
+ * Connects. What the embedded engine is told: `guardedPid`, the process whose life keeps what is held here taken
+ * (elsewhere the lease alone does), and whether closing is the last deed of this process. Errors: those of `connect`.
  */
-export async function openLocks(store: Store, guardedPid?: number): Promise<LockManager> {
+export async function openLocks(store: Store, embedded: Omit<SqliteOptions, "path"> = {}): Promise<LockManager> {
   if (!/^sqlite:/i.test(store.url)) return await connect(store.url);
   if (store.isDefault) makeStateDirectory(dirname(store.shown));
   const { fromUrl } = await import("../engines/sqlite/index.ts");
-  return await connect(fromUrl(store.url, { guardedPid }));
+  return await connect(fromUrl(store.url, embedded));
 }
 
 /** The users of daemons often have a home that does not exist. */

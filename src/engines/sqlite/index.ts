@@ -14,6 +14,12 @@ export interface SqliteOptions {
    * this process die, the next holder is not let in before the group has ended. Default: none.
    */
   guardedPid?: number | undefined;
+  /**
+   * The process ends as soon as the locks are closed, and takes the connection with it. So whoever leaves the file last does not copy the
+   * log (`-wal`) into it, with two `fsync`s and one more for the next log: what the next one finds is what a crash
+   * leaves. Until it is copied, a power cut may take the latest changes away. Default: false.
+   */
+  endsWithProcess?: boolean | undefined;
   /** Default: this machine's clocks. */
   clock?: Clock | undefined;
 }
@@ -23,11 +29,11 @@ export interface SqliteOptions {
  * Throws `ConfigError` for a wrong option; `connect` reports what is wrong with the file.
  */
 export function sqlite(options: SqliteOptions): Engine {
-  const { path, guardedPid, clock = systemClock } = options;
+  const { path, guardedPid, endsWithProcess, clock = systemClock } = options;
   if (typeof path !== "string" || path === "") throw new ConfigError("sqlite needs the path of its lock file");
   if (path.includes("\0")) throw new ConfigError("the path of a lock file has no NUL in it");
   const guarded = guardedPid === undefined ? undefined : describeGroup(guardedPid);
-  return new LeaseEngine(new SqliteStore({ path, clock, guarded }), clock);
+  return new LeaseEngine(new SqliteStore({ path, clock, guarded, endsWithProcess }), clock);
 }
 
 /**

@@ -25,6 +25,8 @@ export interface StoreOptions {
   readonly path: string;
   readonly clock: Clock;
   readonly guarded?: GuardedGroup | undefined;
+  /** Leaves it to the end of the process to close the lock file. */
+  readonly endsWithProcess?: boolean | undefined;
   /** Which boot this is; for tests. */
   readonly bootId?: string | undefined;
 }
@@ -40,6 +42,7 @@ export class Session {
   readonly #statements: Statements;
   readonly #transactions: Transactions;
   readonly #bells: Bells;
+  readonly #endsWithProcess: boolean;
   #presence: OwnPresence | undefined;
   #rings: Ring[] = [];
   #identifiedAtMs = -Infinity;
@@ -67,6 +70,7 @@ export class Session {
     this.#clock = clock;
     this.#events = events;
     this.#file = file;
+    this.#endsWithProcess = options.endsWithProcess === true;
     this.#statements = new Statements(database);
     const self = newVisitorId(clock);
     this.visitors = new Visitors(self, options.bootId ?? bootId(clock), clock, folder, this.#statements);
@@ -175,12 +179,13 @@ export class Session {
     }
   }
 
-  close(): Promise<void> {
-    this.#closing ??= this.#close();
+  /** `reopens`: another connection of this process follows, which must find the file closed. */
+  close(reopens: boolean = false): Promise<void> {
+    this.#closing ??= this.#close(reopens);
     return this.#closing;
   }
 
-  async #close(): Promise<void> {
+  async #close(reopens: boolean): Promise<void> {
     try {
       await this.#transactions.run(() => this.visitors.leave());
     } catch {
@@ -188,7 +193,7 @@ export class Session {
     } finally {
       this.#bells.close();
       this.#presence?.leave();
-      this.#file.database.close();
+      if (reopens || !this.#endsWithProcess) this.#file.database.close();
     }
   }
 }

@@ -66,7 +66,7 @@ export class SqliteStore implements LeaseStore {
     if (stale === undefined) return await this.#open(events);
     this.#opening = undefined;
     // First closed: two connections of one process share what SQLite knows of the log, and the old log is gone.
-    return await this.#open(events, stale.close());
+    return await this.#open(events, stale.close(true));
   }
 
   request(ask: Ask): Promise<Answer> {
