@@ -190,8 +190,8 @@ export class Place implements Grant {
     if (answer.state === "held" && answer.token === this.#token) return;
     // A keep-alive that was on its way when the bell rang may still answer "pending".
     if (answer.state === "pending" && !sentHeld) return;
-    if (answer.state !== "gone") void this.#withdraw();
     this.#lose(answer.state === "gone" ? answer.reason : "expired");
+    if (answer.state !== "gone") void this.#withdraw();
   }
 
   #schedule(recheckMs: number | null): void {
