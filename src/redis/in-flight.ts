@@ -51,6 +51,9 @@ export class InFlight {
     else before.behind = behind;
     if (behind === undefined) this.#last = before;
     else behind.before = before;
+    // One that is still known to a command without an answer would keep all of those behind it in memory.
+    waiting.before = undefined;
+    waiting.behind = undefined;
     return true;
   }
 
