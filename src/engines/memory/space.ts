@@ -229,7 +229,7 @@ export class MemorySpace {
     queue.held = 0;
     queue.ownerless = 0;
     for (const victim of victims) {
-      this.#owned.delete(victim.ask.owner);
+      if (victim.events !== undefined) this.#owned.delete(victim.ask.owner);
       this.#remember(victim, reason, now);
       this.#tellWatchers(victim.ask.name);
       victim.events?.check(victim.ask.owner);
