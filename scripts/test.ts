@@ -93,8 +93,10 @@ async function runFiles(paths: readonly string[], concurrency: number): Promise<
   const waiting = [...paths];
   const work = async (): Promise<void> => {
     for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
+      const from = performance.now();
       ended.push(await runFile(file));
-      console.log(`[${ended.length} of ${paths.length}] ${file}\n`);
+      const seconds = Math.ceil((performance.now() - from) / 1_000);
+      console.log(`[${ended.length} of ${paths.length}] ${file}: ${seconds} s\n`);
     }
   };
   await Promise.all(Array.from({ length: concurrency }, work));
