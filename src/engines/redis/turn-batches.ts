@@ -1,7 +1,7 @@
 /**
  * Calls of one script that are made in one turn of the event loop go out as few runs of it: a command costs more than
  * what it does. The first goes at once, those behind it together at the end of the turn: nothing waits for longer than
- * for the promises that are ready to go on.
+ * for the promises that are ready to go on. See docs/decisions/0007-redis-shared-runs.md.
  */
 import { RedisReplyError } from "../../redis/index.ts";
 import type { Written } from "./script-runner.ts";
