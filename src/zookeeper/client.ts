@@ -32,6 +32,11 @@ export interface RequestOptions {
    * applied.
    */
   readonly signal?: AbortSignal | undefined;
+  /**
+   * Another request follows in this turn of the event loop: both go out in one write. Default false: where nothing is
+   * under way the request is sent at once.
+   */
+  readonly more?: boolean | undefined;
 }
 
 export interface ReadOptions extends RequestOptions {
@@ -74,7 +79,8 @@ const LONGEST_TTL_MS = 2 ** 40 - 1;
 /**
  * A session with a ZooKeeper ensemble.
  *
- * Requests are pipelined: those made in one turn of the event loop go out in one write, and each costs one round trip.
+ * Requests are pipelined: the first goes out at once (but see `RequestOptions.more`), what is asked in one turn of the event
+ * loop while others are under way in one write; each costs one round trip.
  * They are applied and answered in the order in which they were made. While the connection is lost, requests wait for the next
  * one, for as long as a session can be trusted without an answer (its time-out, less a margin); then they fail.
  *
@@ -125,6 +131,11 @@ export class ZooKeeper {
     return this.#session.confirmedAt;
   }
 
+  /** The last change anywhere on the servers that an answer has told of; 0n before the first answer. */
+  get lastZxid(): bigint {
+    return this.#session.lastZxid;
+  }
+
   /**
    * What is left until the local session deadline: for so long no server can have ended the session, whatever has happened
    * to the connection. 0 or less when it has passed; the session may be over, or found alive again by a reconnect.
@@ -153,66 +164,70 @@ export class ZooKeeper {
 
   /** Creates a node. Rejects with "NODE_EXISTS", or with "NO_NODE" when its parent does not exist. */
   create(path: string, data: Data = "", options: CreateOptions = {}): Promise<CreatedNode> {
-    return this.#attempt(async () => {
+    return attempt(() => {
       const request = this.#createRequest(path, data, options);
-      const node = await this.#session.submit(operations.create(request), options.signal);
-      return { path: this.#chroot.toClient(node.path), stat: node.stat };
+      const operation = operations.create(request, (created) => this.#chroot.toClient(created));
+      return this.#session.submit(operation, options);
     });
   }
 
   /** Rejects with "NO_NODE", "NOT_EMPTY" or "BAD_VERSION". */
-  delete(path: string, { version = -1, signal }: VersionOptions = {}): Promise<void> {
-    return this.#attempt(() => this.#session.submit(operations.remove(this.#server(path), version), signal));
+  delete(path: string, options: VersionOptions = {}): Promise<void> {
+    const { version = -1 } = options;
+    return attempt(() => this.#session.submit(operations.remove(this.#server(path), version), options));
   }
 
   /** Null when there is no such node. The watch is set in both cases. */
-  exists(path: string, { watch, signal }: ReadOptions = {}): Promise<Stat | null> {
-    return this.#attempt(() => {
+  exists(path: string, options: ReadOptions = {}): Promise<Stat | null> {
+    const { watch } = options;
+    return attempt(() => {
       const server = this.#server(path);
       const operation = operations.exists(server, watch !== undefined);
       const type = (errorCode: number): WatchType | undefined =>
         errorCode === 0 ? "data" : errorCode === NO_NODE ? "exists" : undefined;
-      return this.#session.submit(this.#watching(operation, server, watch, type), signal);
+      return this.#session.submit(this.#watching(operation, server, watch, type), options);
     });
   }
 
   /** Rejects with "NO_NODE"; no watch is set then. */
-  getData(path: string, { watch, signal }: ReadOptions = {}): Promise<NodeData> {
-    return this.#attempt(() => {
+  getData(path: string, options: ReadOptions = {}): Promise<NodeData> {
+    const { watch } = options;
+    return attempt(() => {
       const server = this.#server(path);
       const operation = operations.getData(server, watch !== undefined);
-      return this.#session.submit(this.#watching(operation, server, watch, onSuccess("data")), signal);
+      return this.#session.submit(this.#watching(operation, server, watch, onSuccess("data")), options);
     });
   }
 
   /** Rejects with "NO_NODE" or "BAD_VERSION". */
-  setData(path: string, data: Data, { version = -1, signal }: VersionOptions = {}): Promise<Stat> {
-    return this.#attempt(() =>
-      this.#session.submit(operations.setData(this.#server(path), bytes(data), version), signal),
-    );
+  setData(path: string, data: Data, options: VersionOptions = {}): Promise<Stat> {
+    const { version = -1 } = options;
+    return attempt(() => this.#session.submit(operations.setData(this.#server(path), bytes(data), version), options));
   }
 
   /** Names of the direct children, in no order. Rejects with "NO_NODE"; no watch is set then. */
-  getChildren(path: string, { watch, signal }: ReadOptions = {}): Promise<NodeChildren> {
-    return this.#attempt(() => {
+  getChildren(path: string, options: ReadOptions = {}): Promise<NodeChildren> {
+    const { watch } = options;
+    return attempt(() => {
       const server = this.#server(path);
       const operation = operations.getChildren(server, watch !== undefined);
-      return this.#session.submit(this.#watching(operation, server, watch, onSuccess("children")), signal);
+      return this.#session.submit(this.#watching(operation, server, watch, onSuccess("children")), options);
     });
   }
 
   /** Resolves when the server that we are connected to has seen all that was committed before: later reads show it. */
-  sync(path = "/", { signal }: RequestOptions = {}): Promise<void> {
-    return this.#attempt(() => this.#session.submit(operations.sync(this.#server(path)), signal));
+  sync(path = "/", options: RequestOptions = {}): Promise<void> {
+    return attempt(() => this.#session.submit(operations.sync(this.#server(path)), options));
   }
 
-  getAcl(path: string, { signal }: RequestOptions = {}): Promise<NodeAcl> {
-    return this.#attempt(() => this.#session.submit(operations.getAcl(this.#server(path)), signal));
+  getAcl(path: string, options: RequestOptions = {}): Promise<NodeAcl> {
+    return attempt(() => this.#session.submit(operations.getAcl(this.#server(path)), options));
   }
 
   /** `version` is compared with the node's `aversion`. */
-  setAcl(path: string, acl: Acl, { version = -1, signal }: VersionOptions = {}): Promise<Stat> {
-    return this.#attempt(() => this.#session.submit(operations.setAcl(this.#server(path), acl, version), signal));
+  setAcl(path: string, acl: Acl, options: VersionOptions = {}): Promise<Stat> {
+    const { version = -1 } = options;
+    return attempt(() => this.#session.submit(operations.setAcl(this.#server(path), acl, version), options));
   }
 
   /** Rejects with "BAD_VERSION" unless the node has the version, with "NO_NODE" when it does not exist. Changes nothing. */
@@ -221,12 +236,12 @@ export class ZooKeeper {
   }
 
   /** All parts are applied, or none: then it rejects with `TransactionError`, which says which part failed and why. */
-  multi(parts: readonly TransactionRequest[], { signal }: RequestOptions = {}): Promise<TransactionResult[]> {
-    return this.#attempt(() => {
+  multi(parts: readonly TransactionRequest[], options: RequestOptions = {}): Promise<TransactionResult[]> {
+    return attempt(() => {
       const checked = parts.map((part) => this.#part(part));
       return this.#session.submit(
         multi(checked, (path) => this.#chroot.toClient(path)),
-        signal,
+        options,
       );
     });
   }
@@ -238,14 +253,15 @@ export class ZooKeeper {
   addWatch(
     path: string,
     watcher: Watcher,
-    { recursive = false, signal }: RequestOptions & { readonly recursive?: boolean | undefined } = {},
+    options: RequestOptions & { readonly recursive?: boolean | undefined } = {},
   ): Promise<void> {
-    return this.#attempt(() => {
+    const { recursive = false } = options;
+    return attempt(() => {
       const server = this.#server(path);
       const mode = recursive ? AddWatchMode.persistentRecursive : AddWatchMode.persistent;
       const operation = operations.addWatch(server, mode);
       const type = onSuccess(recursive ? "recursive" : "persistent");
-      return this.#session.submit(this.#watching(operation, server, watcher, type), signal);
+      return this.#session.submit(this.#watching(operation, server, watcher, type), options);
     });
   }
 
@@ -253,8 +269,8 @@ export class ZooKeeper {
    * Takes `watcher` away from `path`, however it was set there (all watchers of the path when none is given). It is not
    * called any more from this moment on. The server is asked only when nobody else waits on that path in the same way.
    */
-  removeWatches(path: string, watcher?: Watcher, { signal }: RequestOptions = {}): Promise<void> {
-    return this.#attempt(async () => {
+  removeWatches(path: string, watcher?: Watcher, options: RequestOptions = {}): Promise<void> {
+    return attempt(async () => {
       const server = this.#server(path);
       const { watches } = this.#session;
       const removed = WATCH_TYPES.filter((type) => watches.remove(type, server, watcher));
@@ -267,26 +283,26 @@ export class ZooKeeper {
         // watch asked for just before was set meanwhile. What is wanted is set again; the server then tells what it missed.
         answered: () => this.#session.resetWatches(server),
       };
-      await this.#session.submit(operation, signal).catch(ignoreNoWatcher);
+      await this.#session.submit(operation, options).catch(ignoreNoWatcher);
     });
   }
 
   /** Paths of this session's ephemeral nodes below `prefix`. Needs ZooKeeper 3.6. */
-  getEphemerals(prefix = "/", { signal }: RequestOptions = {}): Promise<string[]> {
-    return this.#attempt(async () => {
-      const paths = await this.#session.submit(operations.getEphemerals(this.#server(prefix)), signal);
+  getEphemerals(prefix = "/", options: RequestOptions = {}): Promise<string[]> {
+    return attempt(async () => {
+      const paths = await this.#session.submit(operations.getEphemerals(this.#server(prefix)), options);
       return paths.map((path) => this.#chroot.toClient(path));
     });
   }
 
   /** Who the server thinks we are. Needs ZooKeeper 3.7. */
-  whoAmI({ signal }: RequestOptions = {}): Promise<AuthenticatedId[]> {
-    return this.#attempt(() => this.#session.submit(operations.whoAmI(), signal));
+  whoAmI(options: RequestOptions = {}): Promise<AuthenticatedId[]> {
+    return attempt(() => this.#session.submit(operations.whoAmI(), options));
   }
 
   /** Authenticates the session, now and after every reconnect. Rejects with "AUTH_FAILED" when the server refuses. */
   addAuth(auth: AuthOptions): Promise<void> {
-    return this.#attempt(() => this.#session.authenticate(credential(auth)));
+    return attempt(() => this.#session.authenticate(credential(auth)));
   }
 
   /** From now on only a request that waits for its answer keeps the process alive, not the session itself. */
@@ -310,17 +326,12 @@ export class ZooKeeper {
     return this.close();
   }
 
-  /** What is wrong with an argument is a rejection too, never thrown. */
-  async #attempt<T>(start: () => Promise<T>): Promise<T> {
-    return start();
-  }
-
   #server(path: string): string {
     checkPath(path);
     return this.#chroot.toServer(path);
   }
 
-  #createRequest(path: string, data: Data, options: Omit<CreateOptions, "signal">): CreateRequest {
+  #createRequest(path: string, data: Data, options: Omit<CreateOptions, "signal" | "more">): CreateRequest {
     const { mode = "persistent", acl = this.#session.hasCredentials ? CREATOR_ACL : OPEN_ACL, ttlMs = 0 } = options;
     const sequential = operations.isSequential(mode);
     checkPath(path, sequential);
@@ -355,6 +366,15 @@ export class ZooKeeper {
         if (kind !== undefined) watches.add(kind, path, watcher);
       },
     };
+  }
+}
+
+/** What is wrong with an argument is a rejection too, never thrown. */
+function attempt<T>(start: () => Promise<T>): Promise<T> {
+  try {
+    return start();
+  } catch (error) {
+    return Promise.reject(error as Error);
   }
 }
 

@@ -85,9 +85,18 @@ export class Connection {
     return this.#timing !== undefined && !this.#ended;
   }
 
-  /** Sends what waits in the line, once everything that runs now has added its requests: one write for all of them. */
-  flushSoon(): void {
-    if (this.#flushing || !this.attached) return;
+  /**
+   * Sends what waits in the line. At once when nothing is under way: whoever asks one thing at a time loses no time, and
+   * what it does next is done while the server works. Otherwise, or if there is `more` to come, once everything that runs
+   * now has added its requests: one write for all of them.
+   */
+  flush(more: boolean): void {
+    if (!this.attached) return;
+    if (!more && this.#options.line.unanswered === 0) {
+      this.#flush();
+      return;
+    }
+    if (this.#flushing) return;
     this.#flushing = true;
     // Behind the promise callbacks of this turn: those that got answers together ask together.
     process.nextTick(() => {

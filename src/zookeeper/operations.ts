@@ -73,14 +73,15 @@ export function writeCreate(writer: JuteWriter, { path, data, acl, mode, ttlMs }
 
 const readNothing = (): void => {};
 
-export function create(request: CreateRequest): Operation<CreatedNode> {
+/** `showPath`: how a path of the server looks to the caller. */
+export function create(request: CreateRequest, showPath: (path: string) => string): Operation<CreatedNode> {
   return {
     opCode: createOpCode(request.mode),
     verb: "create",
     path: request.path,
     changes: true,
     encode: (writer) => writeCreate(writer, request),
-    decode: (reader) => ({ path: reader.string(), stat: readStat(reader) }),
+    decode: (reader) => ({ path: showPath(reader.string()), stat: readStat(reader) }),
   };
 }
 

@@ -46,6 +46,12 @@ export interface SessionOptions {
   readonly showPath: (path: string) => string;
 }
 
+export interface SubmitOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** Another request follows in this turn and may go out in the same write. */
+  readonly more?: boolean | undefined;
+}
+
 const FIRST_DELAY_MS = 20;
 const LONGEST_DELAY_MS = 1_000;
 const CLOSE_WITHIN_MS = 2_000;
@@ -113,6 +119,11 @@ export class Session {
     return this.#confirmedAt;
   }
 
+  /** The last transaction that an answer has told of. */
+  get lastZxid(): bigint {
+    return this.#lastZxid;
+  }
+
   get hasCredentials(): boolean {
     return this.#credentials.size > 0;
   }
@@ -158,10 +169,10 @@ export class Session {
     });
   }
 
-  submit<T>(operation: Operation<T>, signal?: AbortSignal): Promise<T> {
+  submit<T>(operation: Operation<T>, { signal, more = false }: SubmitOptions = {}): Promise<T> {
     if (this.#endedBy !== undefined) return Promise.reject(this.#endedBy);
     const answer = this.#line.add(operation, this.#options.clock.monotonicMs(), signal);
-    if (this.#connection?.attached === true) this.#connection.flushSoon();
+    if (this.#connection?.attached === true) this.#connection.flush(more);
     else this.#limitWaiting();
     this.#updateAlive();
     return answer;

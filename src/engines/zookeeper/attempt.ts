@@ -4,7 +4,7 @@
  */
 import { type Alarms } from "../../engine/alarms.ts";
 import { type Clock } from "../../engine/clock.ts";
-import { type Grant, type RequestSpec } from "../../engine/engine.ts";
+import { type Client, type Grant, type RequestSpec } from "../../engine/engine.ts";
 import { ConfigError, EngineUnavailableError } from "../../engine/errors.ts";
 import { type Acl } from "../../zookeeper/index.ts";
 import { failureOf, hasCode, isSessionOver } from "./failure.ts";
@@ -58,15 +58,21 @@ export abstract class Attempt {
       const onAbort = (): void => this.abandon(signal?.reason);
       signal?.addEventListener("abort", onAbort, { once: true });
       this.#reject = reject;
-      this.#outcome()
-        .then((outcome) => {
+      const settled = (): void => {
+        this.#reject = undefined;
+        signal?.removeEventListener("abort", onAbort);
+      };
+      this.#outcome().then(
+        (outcome) => {
+          settled();
           if (!this.#abandoned) resolve(outcome);
           else if (outcome instanceof NodeGrant) void outcome.discard();
-        }, reject)
-        .finally(() => {
-          this.#reject = undefined;
-          signal?.removeEventListener("abort", onAbort);
-        });
+        },
+        (error: unknown) => {
+          settled();
+          reject(error);
+        },
+      );
     });
   }
 
@@ -82,7 +88,7 @@ export abstract class Attempt {
     try {
       const node = await this.run();
       if (node === null || node === "again") return node;
-      if (await this.#isFresh(node)) return new NodeGrant(this.ground, this.session, node);
+      if (this.#isFresh() || (await this.#confirm(node))) return new NodeGrant(this.ground, this.session, node);
       return "again";
     } catch (error) {
       this.leave();
@@ -92,9 +98,13 @@ export abstract class Attempt {
   }
 
   /** Nobody is handed a lock that is over, or nearly so: events can be old, and this process may have slept. */
-  async #isFresh({ path, czxid }: HeldNode): Promise<boolean> {
-    const enough = Math.max(this.spec.graceMs, this.session.leaseMs * FRESH_SHARE);
-    for (let tries = 0; this.session.remainingMs() < enough; tries++) {
+  #isFresh(): boolean {
+    return this.session.remainingMs() >= Math.max(this.spec.graceMs, this.session.leaseMs * FRESH_SHARE);
+  }
+
+  /** Asks the server until the lease is fresh; false when our node is gone. */
+  async #confirm({ path, czxid }: HeldNode): Promise<boolean> {
+    for (let tries = 0; !this.#isFresh(); tries++) {
       if (tries === MOST_TRIES)
         throw new EngineUnavailableError("ZooKeeper answers too slowly for its session time-out");
       if ((await this.session.zk.exists(path))?.czxid !== czxid) return false;
@@ -114,8 +124,9 @@ export abstract class Attempt {
         if (!hasCode(error, "NO_NODE")) throw error;
         if (tries === MOST_TRIES)
           throw new EngineUnavailableError(`${path} is removed again and again`, { cause: error });
-        const making = this.session.zk.create(path, "", { mode: "container", acl: this.ground.acl });
-        if (tries === 0) making.catch(() => {});
+        const again = tries === 0;
+        const making = this.session.zk.create(path, "", { mode: "container", acl: this.ground.acl, more: again });
+        if (again) making.catch(() => {});
         else await making.catch((reason: unknown) => this.#containerFailed(reason));
       }
     }
@@ -130,6 +141,12 @@ export abstract class Attempt {
   }
 }
 
+/** Of each client, who it is: all requests of a lock manager say the same. */
+const clientTexts = new WeakMap<Client, string>();
+
 export function clientData({ client, value }: RequestSpec): string {
-  return JSON.stringify(value === undefined ? client : { ...client, value });
+  if (value !== undefined) return JSON.stringify({ ...client, value });
+  let text = clientTexts.get(client);
+  if (text === undefined) clientTexts.set(client, (text = JSON.stringify(client)));
+  return text;
 }

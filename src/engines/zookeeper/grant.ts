@@ -84,17 +84,17 @@ export class NodeGrant implements Grant {
 
   /** Resolves when the node is gone or the lease is over; in the latter case the removal goes on behind it. */
   #release(): Promise<void> {
-    this.#stop();
     if (this.#loss === "session") return Promise.resolve();
     return new Promise((resolve) => {
+      // The request first: the rest is done while the server works.
+      const removed = this.#session.removal(() => this.#node.remove());
+      this.#stop();
       const end = this.#ground.alarms.set(deadlineMs(this.lease()), resolve);
-      void this.#session
-        .removal(() => this.#node.remove())
-        .then(() => {
-          this.#session.alone.delete(this.#node.path);
-          end.cancel();
-          resolve();
-        });
+      void removed.then(() => {
+        this.#session.alone.delete(this.#node.path);
+        end.cancel();
+        resolve();
+      });
     });
   }
 

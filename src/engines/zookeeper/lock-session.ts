@@ -4,6 +4,7 @@ import { type Lease } from "../../engine/engine.ts";
 import { remainingMs } from "../../engine/lease.ts";
 import { type ZooKeeper } from "../../zookeeper/index.ts";
 import { hasCode, isSessionOver, isUnknown } from "./failure.ts";
+import { Solitude } from "./solitude.ts";
 
 export class LockSession {
   readonly zk: ZooKeeper;
@@ -11,6 +12,7 @@ export class LockSession {
   readonly leaseMs: number;
   /** Paths of nodes of this session that hold a lock alone: once such a node is gone, the next in its queue has the lock. */
   readonly alone: Set<string> = new Set();
+  readonly solitude: Solitude = new Solitude();
   readonly #clock: Clock;
   readonly #whenOver = new Set<() => void>();
   /** Removals that have to wait for a connection. */

@@ -7,6 +7,12 @@ import { type WatchEvent } from "../../zookeeper/index.ts";
 import { hasCode } from "./failure.ts";
 import { type LockSession } from "./lock-session.ts";
 
+/**
+ * What has happened to one of the nodes waited for: "gone": removed; "passed": written to and removed by a holder that had the
+ * lock alone; or something else.
+ */
+export type Change = "gone" | "passed" | "other";
+
 /** Who waits for longer than this also watches its own node. */
 const OWN_WATCH_AFTER_MS = 1_000;
 /** Events do not get lost; if one does all the same, a waiter looks again after this share of the lease. */
@@ -20,7 +26,7 @@ export class Lookout {
   readonly #watched = new Set<string>();
   #paths: readonly string[] = [];
   #alarm: Alarm | undefined;
-  #waiting: { resolve(gone: boolean): void; reject(error: unknown): void } | undefined;
+  #waiting: { resolve(change: Change): void; reject(error: unknown): void } | undefined;
 
   constructor(session: LockSession, clock: Clock, alarms: Alarms) {
     this.#session = session;
@@ -29,13 +35,13 @@ export class Lookout {
   }
 
   /**
-   * Resolves when something has happened: to true when one of `paths` is gone. Rejects when the server cannot be asked.
+   * Resolves when something has happened to one of `paths`, or to nothing in particular. Rejects when the server cannot be asked.
    * `own`: the waiter's node. Watches that are set already stay.
    */
-  change(paths: readonly string[], own: string): Promise<boolean> {
+  change(paths: readonly string[], own: string): Promise<Change> {
     this.#paths = paths;
     for (const path of this.#watched) if (path !== own && !paths.includes(path)) this.#unwatch(path);
-    const { promise, resolve, reject } = Promise.withResolvers<boolean>();
+    const { promise, resolve, reject } = Promise.withResolvers<Change>();
     this.#waiting = { resolve, reject };
     for (const path of paths) if (!this.#watched.has(path)) this.#watch(path);
     this.#lookAgainIn(this.#watched.has(own) ? this.#longMs : OWN_WATCH_AFTER_MS, own);
@@ -44,12 +50,12 @@ export class Lookout {
 
   /** Ends a wait. */
   wake(): void {
-    this.#settle(false);
+    this.#settle("other");
   }
 
   /** Takes all watches away that have not fired. */
   stop(): void {
-    this.#settle(false);
+    this.#settle("other");
     for (const path of this.#watched) this.#unwatch(path);
   }
 
@@ -59,14 +65,15 @@ export class Lookout {
 
   readonly #onEvent = ({ type, path }: WatchEvent): void => {
     this.#watched.delete(path);
-    this.#settle(type === "deleted" && this.#paths.includes(path));
+    const change = type === "deleted" ? "gone" : type === "changed" ? "passed" : "other";
+    this.#settle(this.#paths.includes(path) ? change : "other");
   };
 
   #watch(path: string): void {
     this.#watched.add(path);
     this.#session.zk.getData(path, { watch: this.#onEvent }).catch((error: unknown) => {
       this.#watched.delete(path);
-      if (hasCode(error, "NO_NODE")) this.#settle(this.#paths.includes(path));
+      if (hasCode(error, "NO_NODE")) this.#settle(this.#paths.includes(path) ? "gone" : "other");
       else this.#waiting?.reject(error);
     });
   }
@@ -84,9 +91,9 @@ export class Lookout {
     });
   }
 
-  #settle(gone: boolean): void {
+  #settle(change: Change): void {
     this.#alarm?.cancel();
-    this.#waiting?.resolve(gone);
+    this.#waiting?.resolve(change);
     this.#waiting = undefined;
   }
 }

@@ -7,12 +7,13 @@ import { type RequestSpec } from "../../engine/engine.ts";
 import { newOwner } from "../../engine/name.ts";
 import { watched } from "../../engine/queue.ts";
 import { Attempt, clientData, type Ground } from "./attempt.ts";
-import { hasCode, isUnknown } from "./failure.ts";
+import { hasCode, isSessionOver, isUnknown } from "./failure.ts";
 import { SEALED } from "./generations.ts";
 import { type HeldNode } from "./grant.ts";
 import { lockPath } from "./lock-path.ts";
 import { type LockSession } from "./lock-session.ts";
-import { Lookout } from "./lookout.ts";
+import { type Change, Lookout } from "./lookout.ts";
+import { follows, type OnlyChild } from "./solitude.ts";
 import { isValid, nodePrefix, parseNode, queueOf } from "./request-node.ts";
 
 /** Our node, and what stood beside it when it had been created. */
@@ -24,21 +25,26 @@ interface Entry {
   readonly children: readonly string[];
 }
 
+/** With so many ahead, whoever comes behind us has several ahead as well, and would have to list again when we go. */
+const CROWD = 2;
+
 export class QueueRequest extends Attempt {
   readonly #owner: string;
   readonly #prefix: string;
   readonly #data: string;
-  readonly #lookout: Lookout;
+  /** Most requests never wait. */
+  #lookout: Lookout | undefined;
   /** What we have created, or may have. */
   readonly #entries = new Set<string>();
   readonly #uncertain = new Set<string>();
+  /** How many were ahead when we came. */
+  #ahead = 0;
 
   constructor(ground: Ground, session: LockSession, spec: RequestSpec) {
     super(ground, session, spec);
     this.#owner = newOwner(ground.clock);
     this.#prefix = nodePrefix(this.#owner, spec);
     this.#data = clientData(spec);
-    this.#lookout = new Lookout(session, ground.clock, ground.alarms);
   }
 
   protected override async run(): Promise<HeldNode | null | "again"> {
@@ -47,7 +53,7 @@ export class QueueRequest extends Attempt {
     let generation = generations.of(name);
     const used: string[] = [];
     let entry = await this.#enter(lockPath(root, name, generation));
-    while (!isValid(sequenceOf(entry))) {
+    while (!isValid(sequenceOf(entry.parent, entry.path))) {
       await this.#seal(entry);
       used.push(entry.parent);
       entry = await this.#enter(lockPath(root, name, ++generation));
@@ -58,40 +64,87 @@ export class QueueRequest extends Attempt {
       generations.drained(name, generation);
       end = await this.#reachFront(entry);
     }
-    this.#lookout.stop();
+    this.#lookout?.stop();
     if (end === "gone") return "again";
-    const { path, czxid } = entry;
-    const alone = this.spec.mode === "exclusive";
-    if (end === "front") return { lockName: name, path, czxid, alone, remove: () => this.session.zk.delete(path) };
-    await this.session.remove(path);
+    if (end === "front") return this.#held(entry);
+    await this.session.remove(entry.path);
     return null;
   }
 
+  #held(entry: Entry): HeldNode {
+    const { path, czxid } = entry;
+    const alone = this.spec.mode === "exclusive";
+    const passesOn = alone && this.#ahead >= CROWD;
+    const remove = passesOn ? () => this.#passOn(path) : () => this.#leaveAlone(entry);
+    return { lockName: this.spec.name, path, czxid, alone, remove };
+  }
+
+  /**
+   * Removes the node of an exclusive holder, with a write to it in the same step: whoever watches it is told of the write,
+   * and so knows that this was no waiter that left but the holder, and that nobody is ahead any more.
+   */
+  async #passOn(path: string): Promise<void> {
+    const { zk } = this.session;
+    try {
+      await zk.multi([
+        { kind: "setData", path, data: "" },
+        { kind: "delete", path },
+      ]);
+    } catch (error) {
+      if (hasCode(error, "NO_NODE") || hasCode(error, "CONNECTION_LOSS") || isSessionOver(error)) throw error;
+      await zk.delete(path); // we may delete, but not write
+    }
+  }
+
+  async #leaveAlone({ parent, path, czxid, children }: Entry): Promise<void> {
+    await this.session.zk.delete(path);
+    if (children.length === 1) this.session.solitude.left(parent, { sequence: sequenceOf(parent, path), czxid });
+  }
+
   protected override wake(): void {
-    this.#lookout.wake();
+    this.#lookout?.wake();
+  }
+
+  #change(paths: readonly string[], own: string): Promise<Change> {
+    this.#lookout ??= new Lookout(this.session, this.ground.clock, this.ground.alarms);
+    return this.#lookout.change(paths, own);
   }
 
   protected override leave(): void {
-    this.#lookout.stop();
+    this.#lookout?.stop();
     for (const path of this.#entries) void this.session.remove(path);
     for (const parent of this.#uncertain) void this.session.removal(() => this.#removeOwn(parent));
   }
 
-  /** Creates our node and lists its neighbours, in one write. */
   async #enter(parent: string): Promise<Entry> {
-    const { zk } = this.session;
-    const entry = await this.inContainer(parent, async () => {
-      const options = { mode: "ephemeral-sequential", acl: this.ground.acl } as const;
-      const creating = zk.create(`${parent}/${this.#prefix}`, this.#data, options);
-      const listing = zk.getChildren(parent);
-      listing.catch(() => {}); // what is wrong with it is wrong with the other
-      const { path, stat } = await creating;
-      this.#entries.add(path);
-      const { children } = await listing;
-      return { parent, path, czxid: stat.czxid, children };
+    const { zk, solitude } = this.session;
+    let last = solitude.take(parent, zk.lastZxid);
+    const entry = await this.inContainer(parent, () => {
+      const before = last;
+      last = undefined; // where the container is not there, there is nothing to follow
+      return this.#create(parent, before);
     }).catch((error: unknown) => this.#lostReply(parent, error));
     this.throwIfAbandoned();
     return entry;
+  }
+
+  /**
+   * Creates our node and lists its neighbours, in one write. Where `last` was alone there is probably nobody now either:
+   * then it is listed only if the number that we get says that somebody came.
+   */
+  async #create(parent: string, last: OnlyChild | undefined): Promise<Entry> {
+    const { zk } = this.session;
+    const more = last === undefined;
+    const options = { mode: "ephemeral-sequential", acl: this.ground.acl, more } as const;
+    const creating = zk.create(`${parent}/${this.#prefix}`, this.#data, options);
+    const listing = more ? zk.getChildren(parent) : undefined;
+    listing?.catch(() => {}); // what is wrong with it is wrong with the other
+    const { path, stat } = await creating;
+    this.#entries.add(path);
+    const { czxid } = stat;
+    const alone = last !== undefined && follows(last, { sequence: sequenceOf(parent, path), czxid });
+    const children = alone ? [path.slice(parent.length + 1)] : (await (listing ?? zk.getChildren(parent))).children;
+    return { parent, path, czxid, children };
   }
 
   /** After a lost reply: our node, known by its owner; otherwise it has not been created, and is now. */
@@ -162,7 +215,7 @@ export class QueueRequest extends Attempt {
       const last = queueOf(children).at(-1);
       if (last === undefined) return "front";
       if (!this.spec.wait) return "busy";
-      await this.#lookout.change([`${parent}/${last.name}`], own.path);
+      await this.#change([`${parent}/${last.name}`], own.path);
       this.throwIfAbandoned();
     }
   }
@@ -175,14 +228,18 @@ export class QueueRequest extends Attempt {
       const queue = queueOf(children);
       const index = queue.findIndex((node) => node.name === name);
       if (index < 0) return "gone";
+      this.#ahead = Math.max(this.#ahead, index);
       const ahead = watched(queue, index).map((position) => `${parent}/${queue[position]?.name}`);
       if (ahead.length === 0) return "front";
       if (!this.spec.wait) return "busy";
-      const gone = await this.#lookout.change(ahead, path);
+      const change = await this.#change(ahead, path);
       this.throwIfAbandoned();
-      // Nobody comes in between: behind the only one that was ahead there is nothing to look up, nor behind one of
-      // this session that had the lock alone.
-      if (gone && (index === 1 || (this.spec.mode === "exclusive" && wasAlone(this.session, ahead)))) return "front";
+      // Nobody comes in between: behind the only one that was ahead there is nothing to look up, nor behind one that
+      // had the lock alone: as it told by its last write, or because it was this session's.
+      if (change !== "other" && index === 1) return "front";
+      if (this.spec.mode === "exclusive") {
+        if (change === "passed" || (change === "gone" && wasAlone(this.session, ahead))) return "front";
+      }
       children = (await this.session.zk.getChildren(parent)).children;
       this.throwIfAbandoned();
     }
@@ -193,6 +250,6 @@ function wasAlone({ alone }: LockSession, [ahead = ""]: readonly string[]): bool
   return alone.has(ahead);
 }
 
-function sequenceOf({ parent, path }: Entry): number {
+function sequenceOf(parent: string, path: string): number {
   return parseNode(path.slice(parent.length + 1))?.sequence ?? -1;
 }

@@ -86,11 +86,12 @@ export class RaceRequest extends Attempt {
     const { zk } = this.session;
     const { acl } = this.ground;
     const data = `${this.#owner} ${clientData(this.spec)}`;
-    const winning = zk.multi([
+    const parts: readonly TransactionRequest[] = [
       { kind: "create", path: this.#held, data, mode: "ephemeral", acl },
       { kind: "create", path: `${this.#parent}/${this.#owner}-held`, mode: "ephemeral", acl },
       ...(this.#announced ? [{ kind: "delete", path: this.#waiting } as const] : []),
-    ]);
+    ];
+    const winning = zk.multi(parts, { more: true });
     const looking = zk.getData(this.#held);
     looking.catch(() => {}); // asked for below
     try {

@@ -81,6 +81,7 @@ export class SimulatedZooKeeper {
     for (const session of this.#sessions.values()) {
       if (now - session.heardAtMs > session.timeoutMs) this.endSession(session);
     }
+    this.tree.removeEmptyContainers();
     this.process.after(TICK_MS, () => this.#tick());
   }
 }
@@ -195,6 +196,8 @@ export class ServerConnection {
         tree.delete(reader.string());
         return () => {};
       }
+      case OpCode.multi:
+        return this.#multi(reader);
       case OpCode.exists:
       case OpCode.getData:
       case OpCode.getChildren2:
@@ -224,15 +227,59 @@ export class ServerConnection {
     const data = Buffer.from(reader.buffer());
     reader.vector(12, (entry) => [entry.int32(), entry.string(), entry.string()]); // who may touch it: everybody, here
     const flags = reader.int32();
+    const isContainer = flags === 4;
     const isEphemeral = flags === 1 || flags === 3;
     const { tree, process } = this.#server;
     const how = {
       owner: isEphemeral ? session.id : 0n,
       sequential: flags === 2 || flags === 3,
+      isContainer,
       nowMs: process.wallMs(),
     };
     const created = tree.create(path, data, how);
     return (writer) => writeStat(writer.string(created), tree.get(created));
+  }
+
+  /** Writes and removals of nodes without children, one transaction: none of them can fail but for a node that is not there. */
+  #multi(reader: JuteReader): (writer: JuteWriter) => void {
+    const { tree } = this.#server;
+    const parts: { readonly opCode: number; readonly path: string }[] = [];
+    for (;;) {
+      const opCode = reader.int32();
+      const done = reader.bool();
+      reader.int32();
+      if (done) break;
+      if (opCode !== OpCode.setData && opCode !== OpCode.delete) throw new Refusal(UNIMPLEMENTED);
+      const path = reader.string();
+      if (opCode === OpCode.setData) reader.buffer();
+      reader.int32(); // any version
+      parts.push({ opCode, path });
+    }
+    const missing = parts.findIndex(({ path }) => tree.find(path) === undefined);
+    const header = (writer: JuteWriter, opCode: number, done: boolean): JuteWriter =>
+      writer
+        .int32(opCode)
+        .bool(done)
+        .int32(done ? -1 : 0);
+    if (missing >= 0) {
+      return (writer) => {
+        for (const index of parts.keys()) header(writer, OpCode.error, false).int32(index === missing ? NO_NODE : 0);
+        header(writer, OpCode.error, true);
+      };
+    }
+    const stats = parts.map(({ path }) => tree.get(path));
+    for (const { opCode, path } of parts) {
+      if (opCode === OpCode.setData) tree.write(path);
+      else tree.delete(path);
+    }
+    return (writer) => {
+      for (const [index, { opCode }] of parts.entries()) {
+        header(writer, opCode, false);
+        const stat = stats[index];
+        if (opCode === OpCode.setData && stat !== undefined) writeStat(writer, stat);
+      }
+      header(writer, OpCode.error, true);
+    };
   }
 
   #read(opCode: number, path: string, watch: boolean): (writer: JuteWriter) => void {

@@ -8,11 +8,19 @@ export interface Node {
   readonly ctimeMs: number;
   /** 0: no session's. */
   readonly owner: bigint;
+  readonly isContainer: boolean;
   readonly children: Set<string>;
   /** The last change of its children. */
   pzxid: bigint;
   /** The counter behind sequential names: how many children were created. */
   created: number;
+}
+
+export interface Creation {
+  readonly owner: bigint;
+  readonly sequential: boolean;
+  readonly isContainer: boolean;
+  readonly nowMs: number;
 }
 
 export interface Change {
@@ -43,7 +51,7 @@ export class Tree {
 
   constructor(changed: (change: Change) => void) {
     this.#changed = changed;
-    this.#nodes.set("", this.#newNode(NOTHING, 0n, 0));
+    this.#nodes.set("", this.#newNode(NOTHING, 0n, 0, false));
   }
 
   get(path: string): Node {
@@ -56,7 +64,7 @@ export class Tree {
     return this.#nodes.get(path);
   }
 
-  create(path: string, data: Buffer, how: { owner: bigint; sequential: boolean; nowMs: number }): string {
+  create(path: string, data: Buffer, how: Creation): string {
     const parentPath = parentOf(path);
     const parent = this.get(parentPath);
     const full = how.sequential ? `${path}${String(parent.created).padStart(SEQUENCE_DIGITS, "0")}` : path;
@@ -65,7 +73,7 @@ export class Tree {
     parent.created++;
     parent.pzxid = this.zxid;
     parent.children.add(full.slice(parentPath.length + 1));
-    this.#nodes.set(full, this.#newNode(data, how.owner, how.nowMs));
+    this.#nodes.set(full, this.#newNode(data, how.owner, how.nowMs, how.isContainer));
     this.#changed({ type: EventType.created, path: full });
     this.#changed({ type: EventType.childrenChanged, path: parentPath });
     return full;
@@ -88,8 +96,21 @@ export class Tree {
     for (const [path, node] of this.#nodes) if (node.owner === owner) this.delete(path);
   }
 
-  #newNode(data: Buffer, owner: bigint, ctimeMs: number): Node {
-    return { data, owner, czxid: this.zxid, ctimeMs, children: new Set(), pzxid: this.zxid, created: 0 };
+  /** Tells of a write; nobody reads what was written. Part of a transaction with a removal, which counts it. */
+  write(path: string): void {
+    this.get(path);
+    this.#changed({ type: EventType.dataChanged, path });
+  }
+
+  /** Containers that had children go, and start again at 0. */
+  removeEmptyContainers(): void {
+    for (const [path, node] of this.#nodes) {
+      if (node.isContainer && node.created > 0 && node.children.size === 0) this.delete(path);
+    }
+  }
+
+  #newNode(data: Buffer, owner: bigint, ctimeMs: number, isContainer: boolean): Node {
+    return { data, owner, czxid: this.zxid, ctimeMs, isContainer, children: new Set(), pzxid: this.zxid, created: 0 };
   }
 }
 
