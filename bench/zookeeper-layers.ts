@@ -1,13 +1,13 @@
 /**
  * `TMPDIR=/dev/shm taskset -c 1 node bench/zookeeper-layers.ts [--rounds 15] [--ms 400] [--servers 1]`: where the time of a lock and
  * unlock goes in ZooKeeper. One client, one request at a time, from the bare requests up to the lock manager, interleaved in many
- * short rounds; also ten clients on one name. Tells the processor time of both sides, and the requests, for each pair.
+ * short rounds; also ten clients on one name. Tells for each pair the time, the requests, and the processor time of both sides.
  */
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { startEnsemble } from "../servers/zookeeper-ensemble.ts";
-import { startZooKeeper } from "../servers/zookeeper.ts";
+import { startZooKeeper, type ZooKeeperServer } from "../servers/zookeeper.ts";
 import { zookeeper } from "../src/engines/zookeeper/index.ts";
 import { connect } from "../src/index.ts";
 import { ZooKeeper } from "../src/zookeeper/index.ts";
@@ -35,6 +35,15 @@ interface Sample {
   readonly rate: number;
   readonly clientMicros: number;
   readonly serverMicros: number;
+  readonly requests: number;
+}
+
+interface Servers {
+  readonly address: string;
+  readonly pids: readonly number[];
+  /** How many requests the one that we are connected to has had. */
+  requests(): Promise<number>;
+  stop(): Promise<void>;
 }
 
 /** Processor time of a process so far, in µs. */
@@ -46,30 +55,39 @@ function serverMicros(pids: readonly number[]): number {
   return ticks.reduce((sum, each) => sum + each, 0) * (1_000_000 / TICKS_A_SECOND);
 }
 
-async function sample({ clients, pair }: Layer, ms: number, pids: readonly number[]): Promise<Sample> {
+async function sample({ clients, pair }: Layer, ms: number, { pids, requests }: Servers): Promise<Sample> {
+  const received = await requests();
   const [server, client, from] = [serverMicros(pids), process.cpuUsage(), performance.now()];
   const pairs = await loop(ms, clients, async (each) => {
     await pair(each);
   });
+  const rate = (pairs / (performance.now() - from)) * 1_000;
   const { user, system } = process.cpuUsage(client);
+  const theirs = serverMicros(pids) - server;
   return {
-    rate: (pairs / (performance.now() - from)) * 1_000,
+    rate,
     clientMicros: (user + system) / pairs,
-    serverMicros: (serverMicros(pids) - server) / pairs,
+    serverMicros: theirs / pairs,
+    requests: ((await requests()) - received) / pairs,
   };
 }
 
-async function start(size: number): Promise<{ address: string; pids: number[]; stop(): Promise<void> }> {
+async function requestsTo(server: ZooKeeperServer): Promise<number> {
+  return Number(/^zk_packets_received\t(\d+)$/m.exec(await server.ask("mntr"))?.[1]);
+}
+
+async function start(size: number): Promise<Servers> {
   if (size === 1) {
     const server = await startZooKeeper({ tickTimeMs: 2_000 });
-    return { address: server.address, pids: [server.pid], stop: () => server.stop() };
+    const { address, pid } = server;
+    return { address, pids: [pid], requests: () => requestsTo(server), stop: () => server.stop() };
   }
   const ensemble = await startEnsemble({ tickTimeMs: 2_000 }, size);
   await ensemble.leader();
   const [follower] = await ensemble.followers();
   if (follower === undefined) throw new Error("no server follows");
   const pids = ensemble.servers.map(({ pid }) => pid);
-  return { address: follower.address, pids, stop: () => ensemble.stop() };
+  return { address: follower.address, pids, requests: () => requestsTo(follower), stop: () => ensemble.stop() };
 }
 
 const servers = await start(Number(values.servers));
@@ -174,12 +192,12 @@ const chosen = layers.filter(({ name }, index) => index === 0 || name.includes(v
 const samples = chosen.map((): Sample[] => []);
 const ms = Number(values.ms);
 try {
-  for (const layer of chosen) await sample(layer, 2_500, servers.pids);
+  for (const layer of chosen) await sample(layer, 2_500, servers);
   for (let round = 0; round < Number(values.rounds); round++) {
     for (let turn = 0; turn < chosen.length; turn++) {
       const index = (turn + round) % chosen.length;
       const layer = chosen[index];
-      if (layer !== undefined) samples[index]?.push(await sample(layer, ms, servers.pids));
+      if (layer !== undefined) samples[index]?.push(await sample(layer, ms, servers));
     }
   }
   const limit = median((samples[0] ?? []).map(({ rate }) => rate));
@@ -188,9 +206,10 @@ try {
     const rate = median(own.map((each) => each.rate));
     const ours = median(own.map((each) => each.clientMicros));
     const theirs = median(own.map((each) => each.serverMicros));
+    const requests = median(own.map((each) => each.requests));
     console.log(
       `${name.padEnd(44)} ${rate.toFixed(0).padStart(6)}/s  ${(rate / limit).toFixed(2)}  ${(1e6 / rate).toFixed(0).padStart(5)} µs` +
-        `  client ${ours.toFixed(0).padStart(4)}  servers ${theirs.toFixed(0).padStart(4)}`,
+        `  client ${ours.toFixed(0).padStart(4)}  servers ${theirs.toFixed(0).padStart(4)}  requests ${requests.toFixed(1)}`,
     );
   }
 } finally {

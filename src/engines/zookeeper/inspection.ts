@@ -94,7 +94,7 @@ async function generationsOf(
 
 /** As of now: a follower first catches up with its leader. In one write. */
 async function childrenOf(zk: ZooKeeper, path: string): Promise<string[]> {
-  zk.sync(path).catch(() => {}); // what is wrong with it is wrong with the other
+  zk.sync(path, { more: true }).catch(() => {}); // what is wrong with it is wrong with the other
   try {
     return (await zk.getChildren(path)).children;
   } catch (error) {

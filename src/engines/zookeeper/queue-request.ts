@@ -17,11 +17,10 @@ import { follows, type OnlyChild } from "./solitude.ts";
 import { isValid, nodePrefix, parseNode, queueOf } from "./request-node.ts";
 
 /** Our node, and what stood beside it when it had been created. */
-interface Entry {
+interface Entry extends OnlyChild {
   /** The container. */
   readonly parent: string;
   readonly path: string;
-  readonly czxid: bigint;
   readonly children: readonly string[];
 }
 
@@ -53,7 +52,7 @@ export class QueueRequest extends Attempt {
     let generation = generations.of(name);
     const used: string[] = [];
     let entry = await this.#enter(lockPath(root, name, generation));
-    while (!isValid(sequenceOf(entry.parent, entry.path))) {
+    while (!isValid(entry.sequence)) {
       await this.#seal(entry);
       used.push(entry.parent);
       entry = await this.#enter(lockPath(root, name, ++generation));
@@ -96,18 +95,20 @@ export class QueueRequest extends Attempt {
     }
   }
 
-  async #leaveAlone({ parent, path, czxid, children }: Entry): Promise<void> {
-    await this.session.zk.delete(path);
-    if (children.length === 1) this.session.solitude.left(parent, { sequence: sequenceOf(parent, path), czxid });
+  async #leaveAlone(entry: Entry): Promise<void> {
+    await this.session.zk.delete(entry.path);
+    if (entry.children.length === 1) this.session.solitude.left(entry.parent, entry);
   }
 
   protected override wake(): void {
     this.#lookout?.wake();
   }
 
-  #change(paths: readonly string[], own: string): Promise<Change> {
+  /** `ours`: whoever is just ahead is a request of this library; what a write to another's node means, nobody knows. */
+  async #change(paths: readonly string[], own: string, ours = false): Promise<Change> {
     this.#lookout ??= new Lookout(this.session, this.ground.clock, this.ground.alarms);
-    return this.#lookout.change(paths, own);
+    const change = await this.#lookout.change(paths, own);
+    return change === "passed" && !ours ? "other" : change;
   }
 
   protected override leave(): void {
@@ -141,10 +142,11 @@ export class QueueRequest extends Attempt {
     listing?.catch(() => {}); // what is wrong with it is wrong with the other
     const { path, stat } = await creating;
     this.#entries.add(path);
-    const { czxid } = stat;
-    const alone = last !== undefined && follows(last, { sequence: sequenceOf(parent, path), czxid });
-    const children = alone ? [path.slice(parent.length + 1)] : (await (listing ?? zk.getChildren(parent))).children;
-    return { parent, path, czxid, children };
+    const name = path.slice(parent.length + 1);
+    const own = { parent, path, sequence: sequenceOf(name), czxid: stat.czxid };
+    if (last !== undefined && follows(last, own)) return { ...own, children: [name] };
+    const { children } = await (listing ?? zk.getChildren(parent));
+    return { ...own, children };
   }
 
   /** After a lost reply: our node, known by its owner; otherwise it has not been created, and is now. */
@@ -163,20 +165,20 @@ export class QueueRequest extends Attempt {
     );
     const [own] = await this.#own(parent, children);
     this.#uncertain.delete(parent);
-    return own === undefined ? await this.#enter(parent) : { parent, ...own, children };
+    return own === undefined ? await this.#enter(parent) : { ...own, children };
   }
 
   /** Our nodes among `children`: they have our owner and belong to this session. */
-  async #own(parent: string, children: readonly string[]): Promise<{ path: string; czxid: bigint }[]> {
+  async #own(parent: string, children: readonly string[]): Promise<Omit<Entry, "children">[]> {
     const { zk } = this.session;
-    const own: { path: string; czxid: bigint }[] = [];
+    const own: Omit<Entry, "children">[] = [];
     for (const child of children) {
       if (parseNode(child)?.owner !== this.#owner) continue;
       const path = `${parent}/${child}`;
       const stat = await zk.exists(path);
       if (stat?.ephemeralOwner !== zk.session.id) continue;
       this.#entries.add(path);
-      own.push({ path, czxid: stat.czxid });
+      own.push({ parent, path, sequence: sequenceOf(child), czxid: stat.czxid });
     }
     return own;
   }
@@ -224,6 +226,7 @@ export class QueueRequest extends Attempt {
   async #reachFront({ parent, path, children: atFirst }: Entry): Promise<"front" | "busy" | "gone"> {
     const name = path.slice(parent.length + 1);
     let children = atFirst;
+    if (children.length === 1 && children[0] === name) return "front";
     for (;;) {
       const queue = queueOf(children);
       const index = queue.findIndex((node) => node.name === name);
@@ -232,7 +235,7 @@ export class QueueRequest extends Attempt {
       const ahead = watched(queue, index).map((position) => `${parent}/${queue[position]?.name}`);
       if (ahead.length === 0) return "front";
       if (!this.spec.wait) return "busy";
-      const change = await this.#change(ahead, path);
+      const change = await this.#change(ahead, path, queue[index - 1]?.owner !== undefined);
       this.throwIfAbandoned();
       // Nobody comes in between: behind the only one that was ahead there is nothing to look up, nor behind one that
       // had the lock alone: as it told by its last write, or because it was this session's.
@@ -250,6 +253,6 @@ function wasAlone({ alone }: LockSession, [ahead = ""]: readonly string[]): bool
   return alone.has(ahead);
 }
 
-function sequenceOf(parent: string, path: string): number {
-  return parseNode(path.slice(parent.length + 1))?.sequence ?? -1;
+function sequenceOf(name: string): number {
+  return parseNode(name)?.sequence ?? -1;
 }
