@@ -200,15 +200,17 @@ try {
       if (layer !== undefined) samples[index]?.push(await sample(layer, ms, servers));
     }
   }
-  const limit = median((samples[0] ?? []).map(({ rate }) => rate));
+  const limits = (samples[0] ?? []).map(({ rate }) => rate);
   for (const [index, { name }] of chosen.entries()) {
     const own = samples[index] ?? [];
     const rate = median(own.map((each) => each.rate));
+    // Against the limit of the same round: the machine may have had other work in some.
+    const share = median(own.map((each, round) => each.rate / (limits[round] ?? 0)));
     const ours = median(own.map((each) => each.clientMicros));
     const theirs = median(own.map((each) => each.serverMicros));
     const requests = median(own.map((each) => each.requests));
     console.log(
-      `${name.padEnd(44)} ${rate.toFixed(0).padStart(6)}/s  ${(rate / limit).toFixed(2)}  ${(1e6 / rate).toFixed(0).padStart(5)} µs` +
+      `${name.padEnd(44)} ${rate.toFixed(0).padStart(6)}/s  ${share.toFixed(2)}  ${(1e6 / rate).toFixed(0).padStart(5)} µs` +
         `  client ${ours.toFixed(0).padStart(4)}  servers ${theirs.toFixed(0).padStart(4)}  requests ${requests.toFixed(1)}`,
     );
   }
