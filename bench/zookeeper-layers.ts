@@ -28,7 +28,7 @@ const TICKS_A_SECOND = 100;
 interface Layer {
   readonly name: string;
   readonly clients: number;
-  pair(client: number): Promise<unknown>;
+  readonly pair: (client: number) => Promise<unknown>;
 }
 
 interface Sample {
@@ -42,7 +42,7 @@ interface Servers {
   readonly address: string;
   readonly pids: readonly number[];
   /** How many requests the one that we are connected to has had. */
-  requests(): Promise<number>;
+  readonly requests: () => Promise<number>;
   stop(): Promise<void>;
 }
 

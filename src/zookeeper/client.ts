@@ -374,7 +374,7 @@ function attempt<T>(start: () => Promise<T>): Promise<T> {
   try {
     return start();
   } catch (error) {
-    return Promise.reject(error as Error);
+    return Promise.reject(error);
   }
 }
 
