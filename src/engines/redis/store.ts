@@ -10,7 +10,7 @@ import { answersOf, describe, limitArgument, ring, toAnswer, toEntry } from "./r
 import { ScriptRunner, type Replication } from "./script-runner.ts";
 import { loadScripts, type Scripts } from "./scripts.ts";
 import { survey } from "./survey.ts";
-import { TurnBatches } from "./turn-batches.ts";
+import { TurnBatches, type SharedScript } from "./turn-batches.ts";
 
 export interface RedisStoreOptions extends Replication {
   readonly connect: () => Promise<RedisClient>;
@@ -23,8 +23,9 @@ interface Opened {
   readonly runner: ScriptRunner;
   readonly scripts: Scripts;
   readonly events: StoreEvents;
-  readonly requests: TurnBatches;
-  readonly leaves: TurnBatches;
+  readonly batches: TurnBatches;
+  readonly request: SharedScript;
+  readonly leave: SharedScript;
 }
 
 /** Renewals in one script: enough to be worth it, few enough not to hold up others on the server. */
@@ -94,9 +95,10 @@ export class RedisStore implements LeaseStore {
 
   async request(ask: Ask): Promise<Answer> {
     const { name, owner, ttlMs, pendingTtlMs } = ask;
-    const { runner, requests } = this.#open;
+    const { runner, batches, request } = this.#open;
     const { client, value } = ask;
-    const { reply, replicated } = await requests.call(
+    const { reply, replicated } = await batches.call(
+      request,
       value === undefined ? this.#describe(client) : `${this.#channel} ${describe(client, value)}`,
       this.#key(name),
       [
@@ -135,14 +137,14 @@ export class RedisStore implements LeaseStore {
   }
 
   async inspect(name: string): Promise<Queue> {
-    const { runner, scripts, events } = this.#open;
+    const { runner, scripts, events } = this.#inOrder();
     const reply = await runner.run(scripts.inspect, [this.#key(name)], [this.#channel, "q"]);
     const [fields] = answersOf(reply, 1, events) as readonly [readonly unknown[]];
     return Array.from({ length: fields.length / 5 }, (_, n) => toEntry(fields.slice(5 * n, 5 * n + 5).map(String)));
   }
 
   async *names(start: string): AsyncIterable<string> {
-    const { redis } = this.#open.runner;
+    const { redis } = this.#inOrder().runner;
     const prefix = redis.keyPrefix + this.#options.prefix;
     const seen = new Set<string>(); // SCAN may show a key twice
     try {
@@ -158,7 +160,7 @@ export class RedisStore implements LeaseStore {
   }
 
   async evict(name: string, token: bigint): Promise<boolean> {
-    const { runner, scripts, events } = this.#open;
+    const { runner, scripts, events } = this.#inOrder();
     const reply = await runner.run(scripts.evict, [this.#key(name)], [String(token), this.#channel]);
     return Number(answersOf(reply, 1, events)[0]) === 1;
   }
@@ -173,22 +175,28 @@ export class RedisStore implements LeaseStore {
     const runner = new ScriptRunner(redis, this.#options);
     // In a Cluster one script has the keys of one slot only.
     const slotOf = (key: string): number => (redis.cluster ? redis.slotOf(key) : 0);
-    const requests = new TurnBatches({
-      slotOf,
+    const request: SharedScript = {
+      name: "request",
       run: (keys, args) => runner.write(scripts.request, keys, args),
       answersOf: (reply, count) => answersOf(reply, count, events),
-    });
-    const leaves = new TurnBatches({
-      slotOf,
+    };
+    const leave: SharedScript = {
+      name: "leave",
       run: (keys, args) => runner.tell(scripts.leave, keys, args),
       answersOf: (reply) => answersOf(reply, 1, events), // one for all
-    });
-    return { runner, scripts, events, requests, leaves };
+    };
+    return { runner, scripts, events, batches: new TurnBatches(slotOf), request, leave };
   }
 
   get #open(): Opened {
     if (this.#opened === undefined) throw new Error("the store has not been opened");
     return this.#opened;
+  }
+
+  /** For a command of its own: it is not to overtake the calls made before it. */
+  #inOrder(): Opened {
+    this.#open.batches.flush();
+    return this.#open;
   }
 
   #key(name: string): string {
@@ -205,11 +213,12 @@ export class RedisStore implements LeaseStore {
   }
 
   async #leave(name: string, owner: string, keepHold: "0" | "1"): Promise<void> {
-    await this.#open.leaves.call(this.#channel, this.#key(name), [owner, keepHold]);
+    const { batches, leave } = this.#open;
+    await batches.call(leave, this.#channel, this.#key(name), [owner, keepHold]);
   }
 
   async #renewTogether(renewals: readonly Renewal[]): Promise<readonly Answer[]> {
-    const { runner, scripts, events } = this.#open;
+    const { runner, scripts, events } = this.#inOrder();
     const [first = "", ...keys] = renewals.map(({ name }) => this.#key(name));
     const args = renewals.flatMap(({ owner, ttlMs, pendingTtlMs }) => [owner, String(ttlMs), String(pendingTtlMs)]);
     const written = await runner.write(scripts.renew, [first, ...keys], [this.#channel, ...args], BACKGROUND);

@@ -1,7 +1,8 @@
 /**
- * Calls of one script that are made in one turn of the event loop go out as few runs of it: a command costs more than
+ * Calls of scripts that are made in one turn of the event loop go out as few runs of them: a command costs more than
  * what it does. The first goes at once, those behind it together at the end of the turn: nothing waits for longer than
- * for the promises that are ready to go on. See docs/decisions/0007-redis-shared-runs.md.
+ * for the promises that are ready to go on. Calls on one key are carried out in the order in which they were made,
+ * whatever their scripts. See docs/decisions/0007-redis-shared-runs.md.
  */
 import { RedisReplyError } from "../../redis/index.ts";
 import type { Written } from "./script-runner.ts";
@@ -9,83 +10,106 @@ import type { Written } from "./script-runner.ts";
 /** Calls in one run: enough to be worth it; the server serves others in between, and works while we take the answers. */
 const LARGEST_RUN = 16;
 
-export interface Call {
+export type Arguments = [string, ...string[]];
+
+/** A script that takes many calls. */
+export interface SharedScript {
+  readonly name: string;
+  /** Runs it on the calls' keys, with their arguments behind the one that they share. */
+  readonly run: (keys: Arguments, args: Arguments) => Promise<Written>;
+  /** The answers to so many calls, in order, from its reply. */
+  readonly answersOf: (reply: unknown, count: number) => readonly unknown[];
+}
+
+interface Call {
+  readonly script: SharedScript;
+  readonly shared: string;
   /** The key of the name. */
   readonly key: string;
   readonly args: readonly string[];
-}
-
-interface Waiting extends Call {
-  readonly shared: string;
   readonly resolve: (written: Written) => void;
   readonly reject: (error: unknown) => void;
 }
 
-export interface TurnBatchesOptions {
-  /** Runs the script on the calls' keys, with their arguments behind the one that they share. */
-  readonly run: (keys: Arguments, args: Arguments) => Promise<Written>;
-  /** The answers to so many calls, in order, from the reply of the script. */
-  readonly answersOf: (reply: unknown, count: number) => readonly unknown[];
-  /** Calls on keys with the same number may go together. */
-  readonly slotOf: (key: string) => number;
-}
-
-export type Arguments = [string, ...string[]];
-
 export class TurnBatches {
-  readonly #options: TurnBatchesOptions;
+  readonly #slotOf: (key: string) => number;
   /** Those behind the first of this turn; undefined between turns. */
-  #gathered: Waiting[] | undefined;
+  #gathered: Call[] | undefined;
 
-  constructor(options: TurnBatchesOptions) {
-    this.#options = options;
+  /** Calls on keys with the same slot may go together. */
+  constructor(slotOf: (key: string) => number) {
+    this.#slotOf = slotOf;
   }
 
   /** `shared` is an argument that all calls of one run have in common. Resolves to the call's own answer. */
-  call(shared: string, key: string, args: readonly string[]): Promise<Written> {
+  call(script: SharedScript, shared: string, key: string, args: readonly string[]): Promise<Written> {
     return new Promise((resolve, reject) => {
-      const waiting = { shared, key, args, resolve, reject };
+      const call = { script, shared, key, args, resolve, reject };
       if (this.#gathered !== undefined) {
-        this.#gathered.push(waiting);
+        this.#gathered.push(call);
         return;
       }
       this.#gathered = [];
-      process.nextTick(this.#flush);
-      this.#run([waiting]);
+      process.nextTick(this.#endTurn);
+      run([call]);
     });
   }
 
-  readonly #flush = (): void => {
-    const gathered = this.#gathered ?? [];
+  /** Sends now what has been gathered: before a command that is not to overtake it. */
+  flush(): void {
+    if (this.#gathered === undefined || this.#gathered.length === 0) return;
+    const gathered = this.#gathered;
+    this.#gathered = [];
+    for (const calls of this.#runsOf(gathered)) run(calls);
+  }
+
+  readonly #endTurn = (): void => {
+    this.flush();
     this.#gathered = undefined;
-    if (gathered.length === 0) return;
-    const groups = Map.groupBy(gathered, ({ shared, key }) => `${this.#options.slotOf(key)} ${shared}`);
-    for (const group of groups.values()) {
-      for (let from = 0; from < group.length; from += LARGEST_RUN) this.#run(group.slice(from, from + LARGEST_RUN));
-    }
   };
 
-  #run(batch: readonly [Waiting] | readonly Waiting[]): void {
-    const [first, ...others] = batch;
-    if (first === undefined) return;
-    const keys: Arguments = [first.key];
-    const args: Arguments = [first.shared, ...first.args];
-    for (const each of others) {
-      keys.push(each.key);
-      args.push(...each.args);
+  /** A call joins the last run of its kind, unless one on the same key stands in a later run. */
+  #runsOf(gathered: readonly Call[]): Call[][] {
+    const runs: Call[][] = [];
+    const lastOfKind = new Map<string, number>();
+    const lastOfKey = new Map<string, number>();
+    for (const call of gathered) {
+      const { script, shared, key } = call;
+      const kind = `${script.name} ${this.#slotOf(key)} ${shared}`;
+      let at = lastOfKind.get(kind) ?? -1;
+      const last = runs[at];
+      if (last === undefined || last.length === LARGEST_RUN || at < (lastOfKey.get(key) ?? 0)) {
+        at = runs.push([call]) - 1;
+        lastOfKind.set(kind, at);
+      } else {
+        last.push(call);
+      }
+      lastOfKey.set(key, at);
     }
-    this.#options.run(keys, args).then(
-      ({ reply, replicated }) => {
-        const answers = this.#options.answersOf(reply, batch.length);
-        for (let n = 0; n < batch.length; n++) batch[n]?.resolve({ reply: answers[n], replicated });
-      },
-      (error: unknown) => {
-        // What is wrong with one key must not fail the others; a call that was carried out may be carried out again.
-        if (others.length > 0 && isAnswer(error)) for (const each of batch) this.#run([each]);
-        else for (const { reject } of batch) reject(error);
-      },
-    );
+    return runs;
   }
+}
+
+function run(calls: readonly Call[]): void {
+  const [first, ...others] = calls;
+  if (first === undefined) return;
+  const keys: Arguments = [first.key];
+  const args: Arguments = [first.shared, ...first.args];
+  for (const each of others) {
+    keys.push(each.key);
+    args.push(...each.args);
+  }
+  first.script.run(keys, args).then(
+    ({ reply, replicated }) => {
+      const answers = first.script.answersOf(reply, calls.length);
+      for (let n = 0; n < calls.length; n++) calls[n]?.resolve({ reply: answers[n], replicated });
+    },
+    (error: unknown) => {
+      // What is wrong with one key must not fail the others; a call that was carried out may be carried out again.
+      if (others.length > 0 && isAnswer(error)) for (const each of calls) run([each]);
+      else for (const { reject } of calls) reject(error);
+    },
+  );
 }
 
 /** Whether the server has answered with an error. */

@@ -1,10 +1,21 @@
 /** Many calls in one turn of the event loop share a few runs of a script, and none pays for another. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { redis } from "../../../src/engines/redis/index.ts";
 import { ConfigError, EngineUnavailableError } from "../../../src/index.ts";
 import { incident, locksOn, pending, scriptCalls, server, sleep } from "./stage.ts";
 
 const MANY = 65;
+const SPEC = {
+  mode: "exclusive",
+  limit: 1,
+  ttlMs: 30_000,
+  graceMs: 0,
+  minHoldMs: 0,
+  wait: true,
+  steal: false,
+  client: { clientId: "client", host: "host", pid: 1 },
+} as const;
 
 test(
   "65 locks taken in one turn cost five runs, and so do their releases",
@@ -103,6 +114,47 @@ test(
     assert.deepEqual(
       kept.toSorted((left, right) => left - right),
       [0, 4, 8, 12, 16],
+    );
+  }),
+);
+
+test(
+  "what is asked in one turn for one name is done in that order, whatever it is",
+  incident(async (t) => {
+    const locks = await locksOn(t, await server(t));
+    await locks.request("warm up", () => {});
+    const [first, second] = [await locks.acquire("first"), await locks.acquire("second")];
+    const releases = [first.release(), second.release()];
+    const again = locks.tryAcquire("second");
+    const busy = locks.tryAcquire("second");
+    const query = locks.query();
+    assert.equal((await again)?.name, "second");
+    assert.equal(await busy, null);
+    assert.deepEqual(
+      (await query).held.map(({ name }) => name),
+      ["second"],
+    );
+    await Promise.all(releases);
+  }),
+);
+
+test(
+  "requests that differ in what they publish keep their order at a name",
+  incident(async (t) => {
+    const running = await server(t);
+    const engine = redis({ url: running.url });
+    await engine.open();
+    t.after(() => engine.close());
+    const order: number[] = [];
+    const requests = Array.from({ length: 40 }, async (_, n) => {
+      const grant = await engine.request({ ...SPEC, name: "name", value: `value ${n % 3}` });
+      order.push(n);
+      await grant?.release();
+    });
+    await Promise.all(requests);
+    assert.deepEqual(
+      order,
+      Array.from({ length: 40 }, (_, n) => n),
     );
   }),
 );

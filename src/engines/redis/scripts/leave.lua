@@ -8,12 +8,13 @@
 local NO_HOLD = '\0\0\0\0\0\0\0\0'
 local others
 
+-- Those who leave alone; the others, and whoever comes behind them at the same name, later.
 for n = 1, #KEYS do
   local key, leaver = KEYS[n], ARGV[2 * n]
   local state = redis.call('GET', key)
   local kind = state and string.byte(state)
   local left = not kind or kind == 45
-  if kind == 43 then
+  if kind == 43 and not (others and others[key]) then
     -- Somebody is there alone; the owner stands behind five numbers and its length.
     if string.byte(state, 42) ~= #leaver or string.sub(state, 43, 42 + #leaver) ~= leaver then
       left = true
@@ -25,6 +26,7 @@ for n = 1, #KEYS do
   if not left then
     others = others or {}
     others[#others + 1] = n
+    others[key] = true
   end
 end
 if not others then return 0 end
