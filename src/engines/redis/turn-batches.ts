@@ -2,7 +2,7 @@
  * Calls of scripts that are made in one turn of the event loop go out as few runs of them: a command costs more than
  * what it does. The first goes at once, those behind it together at the end of the turn: nothing waits for longer than
  * for the promises that are ready to go on. Calls on one key are carried out in the order in which they were made,
- * whatever their scripts. See docs/decisions/0007-redis-shared-runs.md.
+ * whatever their scripts. See docs/decisions/0009-redis-shared-runs.md.
  */
 import { RedisReplyError } from "../../redis/index.ts";
 import type { Written } from "./script-runner.ts";

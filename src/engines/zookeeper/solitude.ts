@@ -1,7 +1,7 @@
 /**
  * Names that nobody else uses just now. The number of a sequential node says how many children its container has had. So
  * whoever was the only child, has gone, and comes back with the very next number, knows without a look that nobody has
- * come in between: such a lock needs no listing. See docs/decisions/0007-zookeeper-shortcuts.md.
+ * come in between: such a lock needs no listing. See docs/decisions/0008-zookeeper-shortcuts.md.
  */
 
 /** A node of this session that was the only child of its container. */
