@@ -49,6 +49,7 @@ export class RedisClient {
   readonly #reloads = new Map<string, Promise<unknown>>();
   readonly #release: () => void;
   #foreground = 0;
+  #closed = false;
 
   /** `release` is called at `close()`. */
   constructor(source: Source, options: ClientOptions, release: () => void = () => {}) {
@@ -185,6 +186,7 @@ export class RedisClient {
 
   /** Closes the connections of ours; commands without an answer are rejected. The user's client stays as it is. */
   async close(): Promise<void> {
+    this.#closed = true;
     this.#main.close();
     for (const link of this.#subscriptions) link.close();
     for (const replicator of this.#replicators.values()) replicator.close();
@@ -214,6 +216,7 @@ export class RedisClient {
   #send(command: Command, options: SendOptions, onNoScript?: () => Promise<unknown>): Promise<unknown> {
     const connection = this.#main.current;
     if (connection !== undefined) return this.#settle(options, () => connection.send(command, options.key), onNoScript);
+    if (this.#closed) return Promise.reject(new RedisOutcomeUnknownError("the connection is closed"));
     const { timeoutMs = this.#options.commandTimeoutMs } = options;
     const untilMs = this.#options.clock.monotonicMs() + timeoutMs;
     return new Promise((resolve, reject) => {

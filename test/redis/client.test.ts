@@ -47,6 +47,14 @@ const ways: Way[] = [
 
 for (const { name, open } of ways) {
   describe(name, () => {
+    test("a command after close is refused at once", async () => {
+      const { redis, close } = await open();
+      await close();
+      const fromMs = performance.now();
+      await assert.rejects(redis.command(["ping"]), RedisOutcomeUnknownError);
+      assert.ok(performance.now() - fromMs < 1_000, "it does not wait for its time-out");
+    });
+
     test("scripts run, also after SCRIPT FLUSH with many at once", async () => {
       const { redis, close } = await open();
       try {

@@ -19,7 +19,7 @@ export interface RedisOptions {
   client?: AnyRedisClient | undefined;
   /** `redis://…`, `rediss://…`, `redis+sentinel://…`, `redis+cluster://…`, instead of a client. */
   url?: string | undefined;
-  /** Stands before every key and channel. Default: `holdfast:`. */
+  /** Stands before every key and channel. No spaces. Default: `holdfast:`. */
   prefix?: string | undefined;
   /**
    * A grant or renewal counts only once this many replicas have it: then locks survive a failover to one of them.
@@ -61,7 +61,7 @@ export function redisStore(options: RedisOptions): RedisStore {
   };
   const settings = {
     clock,
-    prefix: options.prefix ?? DEFAULT_PREFIX,
+    prefix: checkedPrefix(options.prefix ?? DEFAULT_PREFIX),
     minReplicas: within("minReplicas", options.minReplicas, 0, 0, MOST_REPLICAS),
     replicaTimeoutMs: within("replicaTimeoutMs", options.replicaTimeoutMs, 1_000, 10, 60_000),
     rememberMs: within("rememberMs", options.rememberMs, HOUR_MS, 100, 168 * HOUR_MS),
@@ -98,6 +98,12 @@ function parse(url: string): ReturnType<typeof parseRedisUrl> {
   } catch (error) {
     throw toEngineError(error);
   }
+}
+
+/** Scripts tell a channel from what stands behind it by a space. */
+function checkedPrefix(prefix: string): string {
+  if (/\s/.test(prefix)) throw new ConfigError("prefix must have no space in it: it is part of keys and channels");
+  return prefix;
 }
 
 function within(name: string, value: number | undefined, standard: number, least: number, most: number): number {

@@ -247,6 +247,7 @@ test(
     await assert.rejects(connect(engine({ client: closed })), ConfigError);
     await assert.rejects(connect(engine({ client: {} as never })), ConfigError);
     assert.throws(() => engine({}), ConfigError);
+    assert.throws(() => engine({ url: "redis://a", prefix: "my app:" }), ConfigError);
     assert.throws(() => fromUrl("redis://user:secret@a?nonsense=1"), ConfigError);
   }),
 );
