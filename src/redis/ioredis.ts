@@ -102,10 +102,13 @@ interface Corkable {
   uncork(): void;
 }
 
+/** Words of a command that is worth a system call of its own. */
+const LARGE = 32;
+
 /**
  * Sends the first command of a turn of the event loop at once, and those behind it with one system call at the end of
  * the turn: the library makes one of each command, which is most of what a command costs here. Nothing waits longer
- * than for the promises that are ready to go on.
+ * than for the promises that are ready to go on; a large command does not wait.
  */
 function together(client: IoredisClient): (command: Command) => Promise<unknown> {
   let corked: Corkable | undefined;
@@ -114,7 +117,9 @@ function together(client: IoredisClient): (command: Command) => Promise<unknown>
     corked = undefined;
   };
   return (command) => {
+    if (command.length >= LARGE) uncork();
     const sent = client.call(...command);
+    if (command.length >= LARGE) return sent;
     const { stream } = client as { stream?: Corkable };
     if (corked === undefined && typeof stream?.cork === "function") {
       corked = stream;

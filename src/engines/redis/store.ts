@@ -176,12 +176,10 @@ export class RedisStore implements LeaseStore {
     // In a Cluster one script has the keys of one slot only.
     const slotOf = (key: string): number => (redis.cluster ? redis.slotOf(key) : 0);
     const request: SharedScript = {
-      name: "request",
       run: (keys, args) => runner.write(scripts.request, keys, args),
       answersOf: (reply, count) => answersOf(reply, count, events),
     };
     const leave: SharedScript = {
-      name: "leave",
       run: (keys, args) => runner.tell(scripts.leave, keys, args),
       answersOf: (reply) => answersOf(reply, 1, events), // one for all
     };

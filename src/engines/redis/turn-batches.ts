@@ -7,14 +7,16 @@
 import { RedisReplyError } from "../../redis/index.ts";
 import type { Written } from "./script-runner.ts";
 
-/** Calls in one run: enough to be worth it; the server serves others in between, and works while we take the answers. */
+/**
+ * So many are not gathered any longer: enough to be worth a run, few enough that the server works on one while we make the
+ * next, and serves others in between.
+ */
 const LARGEST_RUN = 16;
 
 export type Arguments = [string, ...string[]];
 
 /** A script that takes many calls. */
 export interface SharedScript {
-  readonly name: string;
   /** Runs it on the calls' keys, with their arguments behind the one that they share. */
   readonly run: (keys: Arguments, args: Arguments) => Promise<Written>;
   /** The answers to so many calls, in order, from its reply. */
@@ -26,6 +28,7 @@ interface Call {
   readonly shared: string;
   /** The key of the name. */
   readonly key: string;
+  readonly slot: number;
   readonly args: readonly string[];
   readonly resolve: (written: Written) => void;
   readonly reject: (error: unknown) => void;
@@ -44,14 +47,14 @@ export class TurnBatches {
   /** `shared` is an argument that all calls of one run have in common. Resolves to the call's own answer. */
   call(script: SharedScript, shared: string, key: string, args: readonly string[]): Promise<Written> {
     return new Promise((resolve, reject) => {
-      const call = { script, shared, key, args, resolve, reject };
-      if (this.#gathered !== undefined) {
-        this.#gathered.push(call);
-        return;
+      const call = { script, shared, key, slot: this.#slotOf(key), args, resolve, reject };
+      if (this.#gathered === undefined) {
+        this.#gathered = [];
+        process.nextTick(this.#endTurn);
+        run([call]);
+      } else if (this.#gathered.push(call) === LARGEST_RUN) {
+        this.flush();
       }
-      this.#gathered = [];
-      process.nextTick(this.#endTurn);
-      run([call]);
     });
   }
 
@@ -60,44 +63,45 @@ export class TurnBatches {
     if (this.#gathered === undefined || this.#gathered.length === 0) return;
     const gathered = this.#gathered;
     this.#gathered = [];
-    for (const calls of this.#runsOf(gathered)) run(calls);
+    for (const calls of runsOf(gathered)) run(calls);
   }
 
   readonly #endTurn = (): void => {
     this.flush();
     this.#gathered = undefined;
   };
+}
 
-  /** A call joins the last run of its kind, unless one on the same key stands in a later run. */
-  #runsOf(gathered: readonly Call[]): Call[][] {
-    const runs: Call[][] = [];
-    const lastOfKind = new Map<string, number>();
-    const lastOfKey = new Map<string, number>();
-    for (const call of gathered) {
-      const { script, shared, key } = call;
-      const kind = `${script.name} ${this.#slotOf(key)} ${shared}`;
-      let at = lastOfKind.get(kind) ?? -1;
-      const last = runs[at];
-      if (last === undefined || last.length === LARGEST_RUN || at < (lastOfKey.get(key) ?? 0)) {
-        at = runs.push([call]) - 1;
-        lastOfKind.set(kind, at);
-      } else {
-        last.push(call);
-      }
-      lastOfKey.set(key, at);
-    }
-    return runs;
+function runsOf(gathered: readonly Call[]): Call[][] {
+  const runs: Call[][] = [];
+  for (const call of gathered) {
+    const joined = runToJoin(runs, call);
+    if (joined === undefined) runs.push([call]);
+    else joined.push(call);
   }
+  return runs;
+}
+
+/** The last run of its kind, unless a call on the same key stands in a later run. */
+function runToJoin(runs: readonly Call[][], { script, shared, key, slot }: Call): Call[] | undefined {
+  for (let at = runs.length - 1; at >= 0; at--) {
+    const run = runs[at] ?? [];
+    const [first] = run;
+    if (first?.script === script && first.slot === slot && first.shared === shared) return run;
+    if (run.some((other) => other.key === key)) return undefined;
+  }
+  return undefined;
 }
 
 function run(calls: readonly Call[]): void {
-  const [first, ...others] = calls;
+  const [first] = calls;
   if (first === undefined) return;
   const keys: Arguments = [first.key];
   const args: Arguments = [first.shared, ...first.args];
-  for (const each of others) {
-    keys.push(each.key);
-    args.push(...each.args);
+  for (let n = 1; n < calls.length; n++) {
+    const { key, args: own } = calls[n] ?? first;
+    keys.push(key);
+    for (const each of own) args.push(each);
   }
   first.script.run(keys, args).then(
     ({ reply, replicated }) => {
@@ -106,7 +110,7 @@ function run(calls: readonly Call[]): void {
     },
     (error: unknown) => {
       // What is wrong with one key must not fail the others; a call that was carried out may be carried out again.
-      if (others.length > 0 && isAnswer(error)) for (const each of calls) run([each]);
+      if (calls.length > 1 && isAnswer(error)) for (const each of calls) run([each]);
       else for (const { reject } of calls) reject(error);
     },
   );
