@@ -1,5 +1,5 @@
 /** One work as horizontal bars: ours, its peers and the limit. The axis grows by factors, since peers differ by orders of magnitude. */
-import { type ContenderResult, type WorkResult } from "./harness.ts";
+import type { ContenderResult, WorkResult } from "./harness.ts";
 
 const WIDTH = 720;
 const LEFT = 300;

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { format, resolveConfig } from "prettier";
 import { barChart, rounded } from "./bar-chart.ts";
-import { type Cost } from "./costs.ts";
+import type { Cost } from "./costs.ts";
 import { growthChart, type Series } from "./growth-chart.ts";
-import { type WorkResult } from "./harness.ts";
+import type { WorkResult } from "./harness.ts";
 import { table } from "./report.ts";
 
 export interface Run {
@@ -53,9 +53,12 @@ Compare within a table: absolute figures belong to the machine.`,
 /** The floors that we have set ourselves, reached or not. */
 function floorTable({ results, costs }: Run): string {
   const lines = ["## The floors", "", "| work | against | ours | floor | |", "|---|---|---:|---:|---|"];
-  for (const { title, floors } of results) {
+  for (const { title, floors, contenders } of results) {
+    const limit = contenders.find(({ kind }) => kind === "limit")?.median ?? Infinity;
     for (const { than, ratio, atLeast, reached } of floors) {
-      lines.push(`| ${title} | ${than} | ${ratio.toFixed(2)} × | ${atLeast} × | ${verdict(reached)} |`);
+      const base = contenders.find(({ name }) => name === than)?.median ?? 0;
+      const why = !reached && base * atLeast > limit ? ": it is above the limit itself" : "";
+      lines.push(`| ${title} | ${than} | ${ratio.toFixed(2)} × | ${atLeast} × | ${verdict(reached)}${why} |`);
     }
   }
   for (const { engine, what, value, unit, atMost } of costs) {

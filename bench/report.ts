@@ -1,5 +1,5 @@
 /** A result as a table for people. */
-import { type WorkResult } from "./harness.ts";
+import type { WorkResult } from "./harness.ts";
 
 function number(value: number): string {
   return value >= 100 ? Math.round(value).toLocaleString("en-US") : value.toPrecision(3);

@@ -1,8 +1,8 @@
 /** Distributed locks: one model on many engines. `connect()` is where everything begins. */
-import { type Engine } from "./engine/engine.ts";
+import type { Engine } from "./engine/engine.ts";
 import { engineForUrl } from "./engines/registry.ts";
 import { type LockManager, openLockManager } from "./lock/lock-manager.ts";
-import { type LeaseOptions } from "./lock/options.ts";
+import type { LeaseOptions } from "./lock/options.ts";
 
 /**
  * Connects to an engine and returns its locks.

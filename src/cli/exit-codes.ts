@@ -1,5 +1,5 @@
 /** What the command line ends with, and the errors that carry it. */
-import { type ErrorCode } from "../engine/errors.ts";
+import type { ErrorCode } from "../engine/errors.ts";
 
 export const EXIT = {
   ok: 0,

@@ -5,7 +5,7 @@
  */
 import { spawn, type ChildProcess } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { type Writable } from "node:stream";
+import type { Writable } from "node:stream";
 import { systemClock } from "../engine/clock.ts";
 
 const SHELL = "/bin/sh";

@@ -1,5 +1,5 @@
 /** Who holds and who waits, for people. */
-import { type LockInfo, type LockManager } from "../index.ts";
+import type { LockInfo, LockManager } from "../index.ts";
 import { printable } from "./shell-words.ts";
 
 /** More holders than this of one name are not of interest in one line. */

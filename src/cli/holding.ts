@@ -1,6 +1,6 @@
 /** What is held while COMMAND runs: a lock, a permit, or several locks at once. */
-import { type AcquireOptions, type HeldLock, type LockManager } from "../index.ts";
-import { type RunOptions } from "./run-options.ts";
+import type { AcquireOptions, HeldLock, LockManager } from "../index.ts";
+import type { RunOptions } from "./run-options.ts";
 
 /** As the supervisor needs it. */
 export interface Holding {

@@ -1,7 +1,7 @@
 /** COMMAND: started behind a gate before the lock is asked for, let through when it is held. */
 import { spawn, type ChildProcess } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { type Writable } from "node:stream";
+import type { Writable } from "node:stream";
 import { EXIT, Failure } from "./exit-codes.ts";
 import { type Members, ProcessGroup, ProcessTree } from "./members.ts";
 

@@ -2,7 +2,7 @@
 import { isatty } from "node:tty";
 import { systemClock } from "../engine/clock.ts";
 import { EngineUnavailableError } from "../engine/errors.ts";
-import { type Arguments } from "./arguments.ts";
+import type { Arguments } from "./arguments.ts";
 import { EXIT, Failure, QuietExit } from "./exit-codes.ts";
 import { prepareRun, runOnce } from "./run.ts";
 import { say } from "./report.ts";

@@ -1,8 +1,8 @@
 /** Locks as JSON and as a table. */
-import { type LockInfo, type QueryResult } from "../index.ts";
+import type { LockInfo, QueryResult } from "../index.ts";
 import { describeMs } from "./duration.ts";
 import { isoTime, place } from "./holders.ts";
-import { type Look } from "./output.ts";
+import type { Look } from "./output.ts";
 import { printable } from "./shell-words.ts";
 
 /** By name; of one name the held ones first, then the pending ones in the order of the queue. */

@@ -1,8 +1,8 @@
 /** `holdfast run`: COMMAND runs while NAME is held. */
 import { isatty } from "node:tty";
 import { LockLostError } from "../engine/errors.ts";
-import { type AcquireOptions } from "../index.ts";
-import { type Arguments } from "./arguments.ts";
+import type { AcquireOptions } from "../index.ts";
+import type { Arguments } from "./arguments.ts";
 import { describeMs } from "./duration.ts";
 import { checkExecutable } from "./executable.ts";
 import { EXIT, Failure, QuietExit } from "./exit-codes.ts";

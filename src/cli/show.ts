@@ -1,5 +1,5 @@
 /** `holdfast show NAME`: its queue. */
-import { type Arguments } from "./arguments.ts";
+import type { Arguments } from "./arguments.ts";
 import { inOrder, toJson, toTable } from "./lock-table.ts";
 import { readName } from "./run-options.ts";
 import { lookOf, print, printJson } from "./output.ts";

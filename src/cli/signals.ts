@@ -1,7 +1,7 @@
 /** Signals that come to us: while we wait they end the wait, while COMMAND runs they are for COMMAND. */
 import { constants } from "node:os";
 import { Keyboard } from "./keyboard.ts";
-import { type Launched } from "./launch.ts";
+import type { Launched } from "./launch.ts";
 import { isStopped } from "./processes.ts";
 
 /** Those that end a wait. */

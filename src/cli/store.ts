@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, readFileSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, isAbsolute, join } from "node:path";
-import { type SqliteOptions } from "../engines/sqlite/index.ts";
+import type { SqliteOptions } from "../engines/sqlite/index.ts";
 import { connect, type LockManager } from "../index.ts";
 import { type Arguments, UsageError } from "./arguments.ts";
 import { EXIT, Failure } from "./exit-codes.ts";
@@ -68,8 +68,22 @@ export function scopeOf(store: Store): string {
 export async function openLocks(store: Store, embedded: Omit<SqliteOptions, "path"> = {}): Promise<LockManager> {
   if (!/^sqlite:/i.test(store.url)) return await connect(store.url);
   if (store.isDefault) makeStateDirectory(dirname(store.shown));
-  const { fromUrl } = await import("../engines/sqlite/index.ts");
+  const { fromUrl } = await withoutExperimentWarning(() => import("../engines/sqlite/index.ts"));
   return await connect(fromUrl(store.url, embedded));
+}
+
+/** Older versions of Node say on loading SQLite that it is an experiment: no business of who runs a command. */
+async function withoutExperimentWarning<T>(load: () => Promise<T>): Promise<T> {
+  const node = process as unknown as { emitWarning: (...given: readonly unknown[]) => void };
+  const before = node.emitWarning;
+  node.emitWarning = (...given) => {
+    if (!String(given[0]).startsWith("SQLite is an experimental feature")) Reflect.apply(before, process, given);
+  };
+  try {
+    return await load();
+  } finally {
+    node.emitWarning = before;
+  }
 }
 
 /** The users of daemons often have a home that does not exist. */

@@ -1,10 +1,10 @@
 /** COMMAND while it runs: told of the lock's loss, stopped before the lease ends, in no case left behind. */
 import { systemClock } from "../engine/clock.ts";
 import { LockLostError } from "../engine/errors.ts";
-import { type Guard } from "./guard.ts";
-import { type Holding } from "./holding.ts";
-import { type Ended, type Launched } from "./launch.ts";
-import { type SignalEvents } from "./signals.ts";
+import type { Guard } from "./guard.ts";
+import type { Holding } from "./holding.ts";
+import type { Ended, Launched } from "./launch.ts";
+import type { SignalEvents } from "./signals.ts";
 
 /** How often a stopping COMMAND is looked at. */
 const LOOK_MS = 20;

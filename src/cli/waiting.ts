@@ -1,10 +1,10 @@
 /** What is said while `holdfast run` waits, and when it has waited in vain. */
 import { LockTimeoutError } from "../engine/errors.ts";
-import { type LockManager } from "../index.ts";
+import type { LockManager } from "../index.ts";
 import { Failure, QuietExit } from "./exit-codes.ts";
 import { describeHolder } from "./holders.ts";
 import { say, stderrIsTerminal } from "./report.ts";
-import { type RunOptions } from "./run-options.ts";
+import type { RunOptions } from "./run-options.ts";
 import { printable } from "./shell-words.ts";
 import { scopeOf, type Store } from "./store.ts";
 

@@ -3,7 +3,7 @@
  * they start travel in one batch. Setting and cancelling cost O(log n); a lock that comes and goes between two rings
  * sets no timer of the system at all.
  */
-import { type Clock, type Timer } from "./clock.ts";
+import type { Clock, Timer } from "./clock.ts";
 
 export interface Alarm {
   /** Harmless when it has rung or was cancelled. */

@@ -1,5 +1,5 @@
 /** Growing, random waits between two tries. */
-import { type Clock } from "./clock.ts";
+import type { Clock } from "./clock.ts";
 
 /** Doubles from `firstMs` to `longestMs`; each wait is drawn between half of that and all of it, so that clients spread. */
 export class Backoff {

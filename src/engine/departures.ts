@@ -1,7 +1,7 @@
 /** Leaving a queue: tried until the store confirms it or the lease has run out, in the background if need be. */
-import { type Alarm, type Alarms } from "./alarms.ts";
+import type { Alarm, Alarms } from "./alarms.ts";
 import { Backoff } from "./backoff.ts";
-import { type Clock } from "./clock.ts";
+import type { Clock } from "./clock.ts";
 
 const FIRST_RETRY_MS = 20;
 const LONGEST_RETRY_MS = 1_000;

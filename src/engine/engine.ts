@@ -1,7 +1,7 @@
 /** The contract between the locks (`lock/`) and an engine, which keeps the queues. Small on purpose. */
-import { type Clock, type Instant } from "./clock.ts";
-import { type LossReason } from "./errors.ts";
-import { type LockMode } from "./queue.ts";
+import type { Clock, Instant } from "./clock.ts";
+import type { LossReason } from "./errors.ts";
+import type { LockMode } from "./queue.ts";
 
 /** What an engine promises, in code. Tests, documentation and `ConfigError`s go by these. */
 export interface Traits {

@@ -3,11 +3,11 @@
  * the same for every store. See docs/decisions/0001-one-lease-engine.md.
  */
 import { Alarms } from "./alarms.ts";
-import { type Clock } from "./clock.ts";
+import type { Clock } from "./clock.ts";
 import { Departures } from "./departures.ts";
-import { type Engine, type Grant, type Queue, type RequestSpec, type Traits } from "./engine.ts";
+import type { Engine, Grant, Queue, RequestSpec, Traits } from "./engine.ts";
 import { ClosedError } from "./errors.ts";
-import { type LeaseStore, type StoreEvents } from "./lease-store.ts";
+import type { LeaseStore, StoreEvents } from "./lease-store.ts";
 import { Place, type Ground } from "./place.ts";
 import { RenewalBatches } from "./renewal-batches.ts";
 

@@ -9,9 +9,9 @@
  * and its answer says when to ask again (when the place loses its owner, and when another becomes the first). Transport
  * failures reject with `EngineUnavailableError`; a verb must settle in bounded time even when the server is frozen.
  */
-import { type Client, type Queue, type Traits } from "./engine.ts";
-import { type LossReason } from "./errors.ts";
-import { type LockMode } from "./queue.ts";
+import type { Client, Queue, Traits } from "./engine.ts";
+import type { LossReason } from "./errors.ts";
+import type { LockMode } from "./queue.ts";
 
 /** A request for the store. `owner` is unguessable and names this request in every later verb. */
 export interface Ask {

@@ -2,8 +2,8 @@
  * The arithmetic of a lease on the holder's side. No clock of a server is ever compared with ours: a deadline is the
  * local instant before the last acknowledged command was sent + the TTL that it set − a margin.
  */
-import { type Instant } from "./clock.ts";
-import { type Lease } from "./engine.ts";
+import type { Instant } from "./clock.ts";
+import type { Lease } from "./engine.ts";
 
 const MARGIN_SHARE = 0.01;
 const MARGIN_MS = 2;

@@ -1,5 +1,5 @@
 /** What a lock name may be, and how names and owners become bytes. */
-import { type Clock } from "./clock.ts";
+import type { Clock } from "./clock.ts";
 
 export const LONGEST_NAME_BYTES = 512;
 

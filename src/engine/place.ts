@@ -2,16 +2,16 @@
  * One request's life in a lease engine: asking, pending (kept alive, asking again when a lease ahead ends), held, ended.
  * The place is the `Grant` that the locks get.
  */
-import { type Alarm, type Alarms } from "./alarms.ts";
+import type { Alarm, Alarms } from "./alarms.ts";
 import { Backoff } from "./backoff.ts";
 import { instant, type Clock, type Instant } from "./clock.ts";
-import { type Departures } from "./departures.ts";
-import { type Grant, type Lease, type RequestSpec } from "./engine.ts";
+import type { Departures } from "./departures.ts";
+import type { Grant, Lease, RequestSpec } from "./engine.ts";
 import { ClosedError, EngineUnavailableError, lossError, type LossReason } from "./errors.ts";
 import { deadlineMs, laterLease, pendingTtlMs, remainingMs } from "./lease.ts";
-import { type Answer, type Ask, type LeaseStore } from "./lease-store.ts";
+import type { Answer, Ask, LeaseStore } from "./lease-store.ts";
 import { newOwner } from "./name.ts";
-import { type RenewalBatches } from "./renewal-batches.ts";
+import type { RenewalBatches } from "./renewal-batches.ts";
 
 /** What a place needs of its engine. */
 export interface Ground {

@@ -1,5 +1,5 @@
 /** Collects the renewals of one turn and sends them together: one command for many requests, not one each. */
-import { type Answer, type LeaseStore, type Renewal } from "./lease-store.ts";
+import type { Answer, LeaseStore, Renewal } from "./lease-store.ts";
 
 /** At most this many renewals travel in one command. */
 export const LARGEST_BATCH = 500;

@@ -1,5 +1,5 @@
 /** From a URL to its engine. Engines are loaded only when asked for, so an unused one costs nothing and needs no client. */
-import { type Engine } from "../engine/engine.ts";
+import type { Engine } from "../engine/engine.ts";
 import { ConfigError } from "../engine/errors.ts";
 
 /** Makes the engine for a URL; does no I/O yet. Throws `ConfigError` when the URL is not one of its own. */

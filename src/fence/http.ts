@@ -3,7 +3,7 @@
  * fetch-style handlers and for node:http. Tokens of one key are taken one request after the other, so a request that was let in
  * has ended before a later holder's first one begins.
  */
-import { type IncomingMessage, type RequestListener, type ServerResponse } from "node:http";
+import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import { ConfigError, StaleTokenError } from "../engine/errors.ts";
 import { checkEpoch, type FenceOptions, type Fencing, isStale, type Mark, markOf } from "./mark.ts";
 

@@ -1,6 +1,6 @@
 /** Tokens as guards compare them: by epoch first, then by number. */
 import { ConfigError } from "../engine/errors.ts";
-import { type LockMode } from "../engine/queue.ts";
+import type { LockMode } from "../engine/queue.ts";
 
 /**
  * What a holder shows to a guard: its `HeldLock`, or the token alone. Guards are for exclusive holders: of several shared

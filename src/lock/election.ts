@@ -6,10 +6,10 @@ import { Backoff } from "../engine/backoff.ts";
 import { ConfigError, EngineUnavailableError, LockLostError } from "../engine/errors.ts";
 import { valueProblem } from "../engine/name.ts";
 import { handleFor, type HeldLock } from "./held-lock.ts";
-import { type Hold } from "./hold.ts";
+import type { Hold } from "./hold.ts";
 import { currentLeader, type Leader, observeLeader, type ObserveOptions, pause } from "./leader.ts";
 import { checkName, filled, type LeaseOptions, type Wanted } from "./options.ts";
-import { type Requests } from "./requests.ts";
+import type { Requests } from "./requests.ts";
 
 export interface CampaignOptions {
   /** Withdraws the candidate; ignored once elected. */

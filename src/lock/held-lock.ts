@@ -1,6 +1,6 @@
 /** The handle that the caller gets. A thin face of a `Hold`, so that a forgotten handle can be noticed. */
-import { type LockMode } from "../engine/queue.ts";
-import { type Hold } from "./hold.ts";
+import type { LockMode } from "../engine/queue.ts";
+import type { Hold } from "./hold.ts";
 
 export interface HeldLock extends AsyncDisposable {
   readonly name: string;

@@ -1,8 +1,8 @@
 /** The holds of one lock manager: their alarms, the watch on the clocks, and what keeps the process alive. */
 import { Alarms } from "../engine/alarms.ts";
-import { type Clock, type Timer } from "../engine/clock.ts";
-import { type LossReason } from "../engine/errors.ts";
-import { type Hold, type Keeping } from "./hold.ts";
+import type { Clock, Timer } from "../engine/clock.ts";
+import type { LossReason } from "../engine/errors.ts";
+import type { Hold, Keeping } from "./hold.ts";
 
 /** How often the two clocks are compared while something is held. A suspended machine is noticed this soon after it wakes. */
 const CLOCK_CHECK_MS = 1_000;

@@ -2,15 +2,15 @@
  * A grant while it is held: renewed until released, lost by the deadline at the latest. All of its state is its own:
  * nothing is shared with an earlier or later hold of the same name.
  */
-import { type Alarm, type Alarms } from "../engine/alarms.ts";
+import type { Alarm, Alarms } from "../engine/alarms.ts";
 import { Backoff } from "../engine/backoff.ts";
 import { instant, type Clock } from "../engine/clock.ts";
-import { type Grant } from "../engine/engine.ts";
+import type { Grant } from "../engine/engine.ts";
 import { ClosedError, lossError, type LockLostError, type LossReason } from "../engine/errors.ts";
 import { deadlineMs, isUncertain, remainingMs } from "../engine/lease.ts";
 import { renewalDueMs } from "../engine/place.ts";
-import { type LockMode } from "../engine/queue.ts";
-import { type Wanted } from "./options.ts";
+import type { LockMode } from "../engine/queue.ts";
+import type { Wanted } from "./options.ts";
 
 /** What a hold needs of its manager. */
 export interface Keeping {

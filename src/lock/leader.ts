@@ -1,7 +1,7 @@
 /** Seen from outside: who leads now, and who next. */
-import { type Clock } from "../engine/clock.ts";
+import type { Clock } from "../engine/clock.ts";
 import { ConfigError } from "../engine/errors.ts";
-import { type Requests } from "./requests.ts";
+import type { Requests } from "./requests.ts";
 
 export interface Leader {
   /** The number of the term: the fencing token of the leader's lock. Grows from term to term. */

@@ -1,8 +1,8 @@
 /** The locks of one connection: requests go in, held locks come out. */
-import { type Engine, type Traits } from "../engine/engine.ts";
+import type { Engine, Traits } from "../engine/engine.ts";
 import { ConfigError } from "../engine/errors.ts";
 import { type Election, QueueElection } from "./election.ts";
-import { type HeldLock } from "./held-lock.ts";
+import type { HeldLock } from "./held-lock.ts";
 import { acquireSet, inByteOrder, type LockSet } from "./lock-set.ts";
 import { type Mutex, type MutexOptions, type RecipeOptions, RecipeMutex } from "./mutex.ts";
 import { checkFilter, type LockInfo, queryEngine, type QueryFilter, type QueryResult } from "./query.ts";

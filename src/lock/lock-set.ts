@@ -3,11 +3,11 @@
  * the same ones never wait for each other in a circle.
  */
 import { ConfigError, LockTimeoutError } from "../engine/errors.ts";
-import { type LockMode } from "../engine/queue.ts";
+import type { LockMode } from "../engine/queue.ts";
 import { handleFor, type HeldLock } from "./held-lock.ts";
-import { type Hold } from "./hold.ts";
+import type { Hold } from "./hold.ts";
 import { checkName, type Wanted } from "./options.ts";
-import { type Requests } from "./requests.ts";
+import type { Requests } from "./requests.ts";
 
 /** Locks that are held together, and lost together: as soon as one of them is. */
 export interface LockSet extends AsyncDisposable {

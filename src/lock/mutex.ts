@@ -1,7 +1,7 @@
 /** One lock by name, with defaults: the manager's verbs without the name. Every recipe hands out this shape. */
 import { ConfigError, NotSupportedError } from "../engine/errors.ts";
-import { type LockMode } from "../engine/queue.ts";
-import { type HeldLock } from "./held-lock.ts";
+import type { LockMode } from "../engine/queue.ts";
+import type { HeldLock } from "./held-lock.ts";
 import {
   type AcquireOptions,
   callbackOf,
@@ -15,7 +15,7 @@ import {
   type Wanted,
 } from "./options.ts";
 import { reenter } from "./reentrancy.ts";
-import { type Requests } from "./requests.ts";
+import type { Requests } from "./requests.ts";
 
 /** Options of a recipe: as for `acquire`. The recipe itself decides the mode. */
 export type RecipeOptions = Omit<AcquireOptions, "mode">;

@@ -5,11 +5,11 @@
  * requests find the hold that they enter again.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
-import { type Alarms } from "../engine/alarms.ts";
-import { type Clock } from "../engine/clock.ts";
+import type { Alarms } from "../engine/alarms.ts";
+import type { Clock } from "../engine/clock.ts";
 import { Branches } from "./branches.ts";
-import { type HeldLock } from "./held-lock.ts";
-import { type Hold } from "./hold.ts";
+import type { HeldLock } from "./held-lock.ts";
+import type { Hold } from "./hold.ts";
 
 const WARN_AFTER_MS = 1_000;
 

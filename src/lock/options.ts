@@ -1,9 +1,9 @@
 /** Options, and the checks that every call makes before anything else happens. Units stand in the names. */
 import { ConfigError, NotSupportedError } from "../engine/errors.ts";
-import { type Traits } from "../engine/engine.ts";
+import type { Traits } from "../engine/engine.ts";
 import { nameProblem } from "../engine/name.ts";
-import { type LockMode } from "../engine/queue.ts";
-import { type HeldLock } from "./held-lock.ts";
+import type { LockMode } from "../engine/queue.ts";
+import type { HeldLock } from "./held-lock.ts";
 
 export interface LeaseOptions {
   /**

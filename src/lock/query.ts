@@ -1,7 +1,7 @@
 /** The picture of who holds and who waits. */
-import { type Engine, type QueueEntry } from "../engine/engine.ts";
+import type { Engine, QueueEntry } from "../engine/engine.ts";
 import { ConfigError } from "../engine/errors.ts";
-import { type LockMode } from "../engine/queue.ts";
+import type { LockMode } from "../engine/queue.ts";
 import { checkName } from "./options.ts";
 
 export interface LockInfo {

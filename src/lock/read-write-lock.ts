@@ -3,7 +3,7 @@
  * so writers do not starve.
  */
 import { type Mutex, type RecipeOptions, RecipeMutex } from "./mutex.ts";
-import { type Requests } from "./requests.ts";
+import type { Requests } from "./requests.ts";
 
 export interface ReadWriteLock {
   /** Shared with other readers. */

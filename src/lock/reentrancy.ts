@@ -3,10 +3,10 @@
  * Ownership follows the async context, not a thread or process, which an asynchronous program shares between many tasks.
  */
 import { ClosedError } from "../engine/errors.ts";
-import { type HeldLock } from "./held-lock.ts";
-import { type Scope } from "./nesting.ts";
-import { type Requests } from "./requests.ts";
-import { type Wanted } from "./options.ts";
+import type { HeldLock } from "./held-lock.ts";
+import type { Scope } from "./nesting.ts";
+import type { Requests } from "./requests.ts";
+import type { Wanted } from "./options.ts";
 
 /**
  * Runs `run` inside the hold of `scope`, behind the branches that entered it before. The hold is released when the

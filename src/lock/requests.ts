@@ -1,7 +1,7 @@
 /** How a wish becomes a hold: the checks, the request to the engine, the wait. The manager and every recipe go through here. */
 import { hostname } from "node:os";
-import { type Clock } from "../engine/clock.ts";
-import { type Client, type Engine, type Grant, type RequestSpec } from "../engine/engine.ts";
+import type { Clock } from "../engine/clock.ts";
+import type { Client, Engine, Grant, RequestSpec } from "../engine/engine.ts";
 import { ClosedError, LockTimeoutError } from "../engine/errors.ts";
 import { newOwner } from "../engine/name.ts";
 import { handleFor, type HeldLock } from "./held-lock.ts";

@@ -4,7 +4,7 @@
  */
 import { ConfigError } from "../engine/errors.ts";
 import { type Mutex, type RecipeOptions, RecipeMutex } from "./mutex.ts";
-import { type Requests } from "./requests.ts";
+import type { Requests } from "./requests.ts";
 
 export interface SemaphoreOptions extends RecipeOptions {
   /** How many may be held at once: an integer from 1 to 1,000,000. */

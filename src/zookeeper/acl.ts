@@ -1,6 +1,6 @@
 /** Access control lists: who may do what with one node. Nothing is inherited from the parent. */
 import { createHash } from "node:crypto";
-import { type JuteReader, type JuteWriter } from "./jute.ts";
+import type { JuteReader, JuteWriter } from "./jute.ts";
 import { invalidArgument } from "./errors.ts";
 
 /** Permissions are bits: add them up with `|`. */

@@ -1,11 +1,11 @@
 /** The options of a client: defaults, limits, checks. */
 import { type Clock, systemClock } from "../engine/clock.ts";
-import { type Credential } from "./credentials.ts";
+import type { Credential } from "./credentials.ts";
 import { invalidArgument } from "./errors.ts";
 import { parseConnectionString } from "./hosts.ts";
 import { Chroot } from "./paths.ts";
 import { DEFAULT_MAX_PACKET_BYTES, DEFAULT_MAX_REPLY_BYTES, PASSWORD_BYTES } from "./protocol.ts";
-import { type SessionIdentity, type SessionOptions } from "./session.ts";
+import type { SessionIdentity, SessionOptions } from "./session.ts";
 import { openSocket, type OpenWire, type TlsOptions } from "./socket.ts";
 
 export interface ClientOptions {

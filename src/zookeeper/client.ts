@@ -1,5 +1,5 @@
 /** The client: every operation of a ZooKeeper session as a promise. Knows nothing of locks. */
-import { type Instant } from "../engine/clock.ts";
+import type { Instant } from "../engine/clock.ts";
 import { type Acl, CREATOR_ACL, OPEN_ACL } from "./acl.ts";
 import {
   type AuthOptions,
@@ -10,21 +10,21 @@ import {
 } from "./client-options.ts";
 import { invalidArgument, NO_NODE } from "./errors.ts";
 import * as operations from "./operations.ts";
-import {
-  type AuthenticatedId,
-  type CreatedNode,
-  type CreateRequest,
-  type NodeAcl,
-  type NodeChildren,
-  type NodeData,
-  type Operation,
+import type {
+  AuthenticatedId,
+  CreatedNode,
+  CreateRequest,
+  NodeAcl,
+  NodeChildren,
+  NodeData,
+  Operation,
 } from "./operations.ts";
 import { type Chroot, checkPath } from "./paths.ts";
 import { AddWatchMode, type CreateMode, WatchKind } from "./protocol.ts";
-import { type Stat } from "./records.ts";
+import type { Stat } from "./records.ts";
 import { Session, type SessionIdentity, type SessionState } from "./session.ts";
 import { multi, type TransactionPart, type TransactionResult } from "./transactions.ts";
-import { type Watcher, type WatchType } from "./watches.ts";
+import type { Watcher, WatchType } from "./watches.ts";
 
 export interface RequestOptions {
   /**

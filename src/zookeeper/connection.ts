@@ -13,9 +13,9 @@ import {
   readServerEvent,
   type ServerEvent,
 } from "./records.ts";
-import { type RequestLine } from "./request-line.ts";
-import { type OpenWire, type TlsOptions, type Wire } from "./socket.ts";
-import { type SessionTiming } from "./timing.ts";
+import type { RequestLine } from "./request-line.ts";
+import type { OpenWire, TlsOptions, Wire } from "./socket.ts";
+import type { SessionTiming } from "./timing.ts";
 
 export interface ConnectionOptions {
   readonly host: Host;

@@ -1,5 +1,5 @@
 /** Questions that a server answers outside of any session: `srvr`, `conf` … Servers allow `srvr` by default, others by setting. */
-import { type Clock } from "../engine/clock.ts";
+import type { Clock } from "../engine/clock.ts";
 import { ZooKeeperError } from "./errors.ts";
 import { type Host, hostText } from "./hosts.ts";
 import { openSocket, type TlsOptions } from "./socket.ts";

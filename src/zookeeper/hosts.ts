@@ -1,5 +1,5 @@
 /** Connection strings: `host:port,host:port/chroot`, as ZooKeeper's other clients write them. */
-import { type Clock } from "../engine/clock.ts";
+import type { Clock } from "../engine/clock.ts";
 import { invalidArgument } from "./errors.ts";
 
 export interface Host {

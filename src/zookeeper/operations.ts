@@ -1,7 +1,7 @@
 /** The requests, each as bytes out and values in. Paths are the server's (chroot applied, checked). No I/O. */
 import { type Acl, type AclEntry, readAcl, writeAcl } from "./acl.ts";
 import { NO_NODE } from "./errors.ts";
-import { type JuteReader, type JuteWriter } from "./jute.ts";
+import type { JuteReader, JuteWriter } from "./jute.ts";
 import { CREATE_FLAGS, type CreateMode, OpCode } from "./protocol.ts";
 import { readPaths, readStat, type Stat } from "./records.ts";
 

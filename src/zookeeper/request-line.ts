@@ -2,11 +2,11 @@
  * The requests of a session in their order: first those that were sent and wait for an answer, then those that wait to be
  * sent. Replies come in the order of the requests, so the first one is always the next to be answered. No I/O.
  */
-import { type Instant } from "../engine/clock.ts";
+import type { Instant } from "../engine/clock.ts";
 import { ConnectionLossError, ProtocolError, serverError, ZooKeeperError } from "./errors.ts";
 import { bodyBytes, type ReplyHeader, requestPacket, setXid } from "./frames.ts";
-import { type JuteReader } from "./jute.ts";
-import { type Operation } from "./operations.ts";
+import type { JuteReader } from "./jute.ts";
+import type { Operation } from "./operations.ts";
 import { LAST_XID } from "./protocol.ts";
 
 /** How often a request that only reads is sent again after a lost connection before it fails too. */

@@ -10,7 +10,7 @@ import { type Host, HostRing, hostText } from "./hosts.ts";
 import { closeSession, type Operation } from "./operations.ts";
 import { type ConnectResponse, NO_PASSWORD } from "./records.ts";
 import { RequestLine } from "./request-line.ts";
-import { type OpenWire, type TlsOptions } from "./socket.ts";
+import type { OpenWire, TlsOptions } from "./socket.ts";
 import { type SessionTiming, sessionTiming } from "./timing.ts";
 import { Watches } from "./watches.ts";
 

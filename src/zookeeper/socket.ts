@@ -1,7 +1,7 @@
 /** Opens the socket of a connection: plain TCP or TLS, IPv4 or IPv6. */
 import { connect as connectTcp, isIP, type Socket } from "node:net";
 import { connect as connectTls, type ConnectionOptions } from "node:tls";
-import { type Host } from "./hosts.ts";
+import type { Host } from "./hosts.ts";
 
 /**
  * `true`, or Node's own options for TLS (`ca`, `cert`, `key`, `servername` …). The server's certificate is verified

@@ -1,6 +1,6 @@
 /** Several changes as one: all are applied or none. Bytes out, values in; no I/O. */
 import { codeOf, ProtocolError, ZooKeeperError, type ZooKeeperErrorCode } from "./errors.ts";
-import { type JuteReader, type JuteWriter } from "./jute.ts";
+import type { JuteReader, JuteWriter } from "./jute.ts";
 import { createOpCode, type CreateRequest, type Operation, writeCreate } from "./operations.ts";
 import { OpCode } from "./protocol.ts";
 import { readStat, type Stat } from "./records.ts";

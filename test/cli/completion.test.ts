@@ -5,7 +5,7 @@ import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { ensureDebianPackage } from "../../servers/debian-packages.ts";
-import { type TemporaryDirectory } from "../../servers/exit-cleanup.ts";
+import type { TemporaryDirectory } from "../../servers/exit-cleanup.ts";
 import { cleanEnvironment, folder, holdfast, Running, start } from "./command-line.ts";
 
 let directory: TemporaryDirectory;

@@ -18,6 +18,15 @@ test("the directory of the default store is made, with its parents, for this use
   }
 });
 
+test("no word of what this version of Node calls an experiment", async () => {
+  const { path } = await folder("default-store");
+  const flags = Number(process.versions.node.split(".")[0]) < 23 ? "--experimental-strip-types" : "";
+  const env = { XDG_STATE_HOME: path, HOLDFAST_URL: undefined, NODE_OPTIONS: flags };
+  const { code, stderr } = await holdfast(["run", "a", "--", "true"], { env }).finished;
+  assert.equal(code, 0);
+  assert.doesNotMatch(stderr, /SQLite/);
+});
+
 test("a default store that cannot be made: exit 78, and what to do about it", async () => {
   const { path } = await folder("default-store");
   const file = join(path, "file");

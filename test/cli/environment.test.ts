@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { type TemporaryDirectory } from "../../servers/exit-cleanup.ts";
+import type { TemporaryDirectory } from "../../servers/exit-cleanup.ts";
 import { chooseStore } from "../../src/cli/store.ts";
 import { parseArguments } from "../../src/cli/arguments.ts";
 import { commandNamed } from "../../src/cli/commands.ts";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { COMMANDS, optionsOf } from "../../src/cli/commands.ts";
 import { EXIT } from "../../src/cli/exit-codes.ts";
-import { type TemporaryDirectory } from "../../servers/exit-cleanup.ts";
+import type { TemporaryDirectory } from "../../servers/exit-cleanup.ts";
 import { folder, MAIN, start } from "./command-line.ts";
 
 const GUIDE = readFileSync(join(import.meta.dirname, "../../docs/guide/command-line.md"), "utf8");

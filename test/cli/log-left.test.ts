@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { type TemporaryDirectory } from "../../servers/exit-cleanup.ts";
+import type { TemporaryDirectory } from "../../servers/exit-cleanup.ts";
 import { folder, holdfast } from "./command-line.ts";
 
 let place: TemporaryDirectory;

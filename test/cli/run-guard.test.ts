@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { connect, type LockManager } from "../../src/index.ts";
-import { type TemporaryDirectory } from "../../servers/exit-cleanup.ts";
+import type { TemporaryDirectory } from "../../servers/exit-cleanup.ts";
 import {
   childrenOf,
   folder,

@@ -1,6 +1,6 @@
 /** Which engines and deployments a run covers. */
 import { SCHEMES } from "../../src/engines/registry.ts";
-import { type Subject } from "../../src/testing/subject.ts";
+import type { Subject } from "../../src/testing/subject.ts";
 
 /** Two schemes of one engine. */
 const ENGINE_OF: Record<string, string> = { rediss: "redis", mariadb: "mysql" };

@@ -1,7 +1,7 @@
 /** The HTTP fence, for fetch-style handlers and for node:http. */
 import assert from "node:assert/strict";
 import { createServer, type Server } from "node:http";
-import { type AddressInfo } from "node:net";
+import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
 import { fencingHeaders, httpFence, memoryFence, StaleTokenError, type Fencing } from "../../src/fence/index.ts";
 import { guardCases, type Guarded } from "./guard-cases.ts";

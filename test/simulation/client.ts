@@ -1,10 +1,10 @@
 /** One client of a simulated world: the real locks over a simulated way to the engine, doing what the program says. */
-import { type Wish } from "../../src/engine/queue.ts";
+import type { Wish } from "../../src/engine/queue.ts";
 import { HoldfastError, type HeldLock, type LockManager, type LockSet } from "../../src/index.ts";
-import { type RecordedRequest } from "../../src/testing/history/index.ts";
-import { type SimulatedProcess } from "../../src/testing/simulation/world.ts";
-import { type Observer, type Seen } from "./observer.ts";
-import { type Kind, type Step } from "./program.ts";
+import type { RecordedRequest } from "../../src/testing/history/index.ts";
+import type { SimulatedProcess } from "../../src/testing/simulation/world.ts";
+import type { Observer, Seen } from "./observer.ts";
+import type { Kind, Step } from "./program.ts";
 
 export const ELECTION = "election";
 

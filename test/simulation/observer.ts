@@ -11,7 +11,7 @@ import {
   type Judged,
   type RecordedRequest,
 } from "../../src/testing/history/index.ts";
-import { type SimulatedProcess, type World } from "../../src/testing/simulation/world.ts";
+import type { SimulatedProcess, World } from "../../src/testing/simulation/world.ts";
 
 export interface Complaint {
   readonly text: string;

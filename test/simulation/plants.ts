@@ -1,5 +1,5 @@
 /** Stores with a mistake in them, which the simulation has to find. */
-import { type Answer, type LeaseStore } from "../../src/engine/lease-store.ts";
+import type { Answer, LeaseStore } from "../../src/engine/lease-store.ts";
 
 export type Plant = (store: LeaseStore) => LeaseStore;
 

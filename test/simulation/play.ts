@@ -1,8 +1,8 @@
 /** Plays a program in a world: same program, same outcome. */
-import { type Engine } from "../../src/engine/engine.ts";
+import type { Engine } from "../../src/engine/engine.ts";
 import { connect, type LockManager } from "../../src/index.ts";
-import { type HistoryEvent } from "../../src/testing/history/index.ts";
-import { type Weather } from "../../src/testing/simulation/network.ts";
+import type { HistoryEvent } from "../../src/testing/history/index.ts";
+import type { Weather } from "../../src/testing/simulation/network.ts";
 import { SimulatedProcess, World } from "../../src/testing/simulation/world.ts";
 import { ELECTION, nameOf, SimulatedClient } from "./client.ts";
 import { type Complaint, Observer } from "./observer.ts";

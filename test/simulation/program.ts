@@ -2,8 +2,8 @@
  * What happens in a simulated world, as data: who asks for what and when, who is stopped or killed. A program can be drawn
  * from a seed, made smaller step by step, and read by a person.
  */
-import { type Weather } from "../../src/testing/simulation/network.ts";
-import { type World } from "../../src/testing/simulation/world.ts";
+import type { Weather } from "../../src/testing/simulation/network.ts";
+import type { World } from "../../src/testing/simulation/world.ts";
 
 /** A number is a semaphore's permits. */
 export type Kind = "mutex" | "read" | "write" | number;

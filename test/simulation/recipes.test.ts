@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as fc from "fast-check";
-import { type Weather } from "../../src/testing/simulation/network.ts";
+import type { Weather } from "../../src/testing/simulation/network.ts";
 import { play, type SettingKind } from "./play.ts";
 import * as plants from "./plants.ts";
 import { describeProgram, type Kind, type Program, type Step } from "./program.ts";

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { play, programOf, type SettingKind } from "./play.ts";
-import { type Program } from "./program.ts";
+import type { Program } from "./program.ts";
 import { keepPromises } from "./promises.ts";
 import { redlockWorld } from "./worlds/redlock.ts";
 

@@ -1,5 +1,5 @@
 /** Makes a failing program as short as it gets. */
-import { type Program, type Step } from "./program.ts";
+import type { Program, Step } from "./program.ts";
 
 /**
  * Leaves out as many steps as it can while `fails` still says so: halves first, then ever smaller pieces, then single ones.

@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { assemble } from "../../src/testing/history/assemble.ts";
 import { endingOf } from "../../src/testing/history/operation.ts";
 import { play, programOf, report } from "./play.ts";
-import { type Program } from "./program.ts";
+import type { Program } from "./program.ts";
 import { zookeeperWorld } from "./worlds/zookeeper.ts";
 
 const SEEDS = 15;

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type ZooKeeperServer } from "../../servers/zookeeper.ts";
+import type { ZooKeeperServer } from "../../servers/zookeeper.ts";
 import { startEnsemble, type ZooKeeperEnsemble } from "../../servers/zookeeper-ensemble.ts";
 import { ConnectionLossError, ensembleSettings, parseConnectionString, ZooKeeper } from "../../src/zookeeper/index.ts";
 import { systemClock } from "../../src/engine/clock.ts";

@@ -1,7 +1,7 @@
 /** Processes that contend for one name, seen from their parent. */
 import { fork, type ChildProcess } from "node:child_process";
-import { type Running } from "../../harness.ts";
-import { type Span } from "./contending.ts";
+import type { Running } from "../../harness.ts";
+import type { Span } from "./contending.ts";
 
 export interface Hold {
   readonly from: number;

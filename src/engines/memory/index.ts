@@ -1,6 +1,6 @@
 /** The memory engine: locks within one process. For tests, and for programs that may later change the URL. */
 import { systemClock, type Clock } from "../../engine/clock.ts";
-import { type Engine } from "../../engine/engine.ts";
+import type { Engine } from "../../engine/engine.ts";
 import { ConfigError } from "../../engine/errors.ts";
 import { LeaseEngine } from "../../engine/lease-engine.ts";
 import { MemorySpace } from "./space.ts";

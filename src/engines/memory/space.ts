@@ -1,6 +1,6 @@
 /** The queues of one memory space: the rule of `engine/queue.ts` on a Map. The reference for the kit and the simulation. */
-import { type LossReason } from "../../engine/errors.ts";
-import { type Answer, type Ask, type StoreEvents } from "../../engine/lease-store.ts";
+import type { LossReason } from "../../engine/errors.ts";
+import type { Answer, Ask, StoreEvents } from "../../engine/lease-store.ts";
 import { heldPrefix, type Wish } from "../../engine/queue.ts";
 
 export interface MemoryRequest extends Wish {

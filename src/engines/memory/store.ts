@@ -1,9 +1,9 @@
 /** A connection to a memory space: the lease store that `LeaseEngine` drives. */
-import { type Clock } from "../../engine/clock.ts";
-import { type Queue, type Traits } from "../../engine/engine.ts";
+import type { Clock } from "../../engine/clock.ts";
+import type { Queue, Traits } from "../../engine/engine.ts";
 import { EngineUnavailableError } from "../../engine/errors.ts";
-import { type Answer, type Ask, type LeaseStore, type Renewal, type StoreEvents } from "../../engine/lease-store.ts";
-import { type MemorySpace, type Moment } from "./space.ts";
+import type { Answer, Ask, LeaseStore, Renewal, StoreEvents } from "../../engine/lease-store.ts";
+import type { MemorySpace, Moment } from "./space.ts";
 
 const TRAITS: Traits = {
   engine: "memory",

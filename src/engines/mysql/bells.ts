@@ -7,7 +7,7 @@
  *
  * Names are our own: short, lower case, ASCII (64 characters at most in MySQL, where case does not count).
  */
-import { type Clock } from "../../engine/clock.ts";
+import type { Clock } from "../../engine/clock.ts";
 import { type Packet, plainPacket } from "./packet.ts";
 
 const TAKEN_AT_A_TIME = 16;

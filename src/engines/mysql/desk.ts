@@ -3,13 +3,13 @@
  * transaction behind for the next one. Short packets that stand in line together share a transaction, and so a commit.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { type Clock, type Timer } from "../../engine/clock.ts";
+import type { Clock, Timer } from "../../engine/clock.ts";
 import { EngineUnavailableError } from "../../engine/errors.ts";
 import { newBells, type HeldBells } from "./bells.ts";
-import { type Result } from "./client.ts";
+import type { Result } from "./client.ts";
 import { isReadOnly } from "./failure.ts";
 import { type Packet, plainPacket, transaction } from "./packet.ts";
-import { type Session } from "./session.ts";
+import type { Session } from "./session.ts";
 
 const ROLLBACK = plainPacket("ROLLBACK");
 /** A desk with this many packets in line refuses more: better a clear error than a growing heap. */

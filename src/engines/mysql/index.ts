@@ -1,9 +1,9 @@
 /** The mysql engine: locks in InnoDB tables of MySQL 8.0+ or MariaDB 10.6+. See docs/engines/mysql.md. */
 import { systemClock, type Clock } from "../../engine/clock.ts";
-import { type Engine } from "../../engine/engine.ts";
+import type { Engine } from "../../engine/engine.ts";
 import { ConfigError } from "../../engine/errors.ts";
 import { LeaseEngine } from "../../engine/lease-engine.ts";
-import { type LeaseStore } from "../../engine/lease-store.ts";
+import type { LeaseStore } from "../../engine/lease-store.ts";
 import { poolSettings, urlOptions, type ConnectionSettings, type PoolLike } from "./client.ts";
 import { MysqlStore } from "./store.ts";
 

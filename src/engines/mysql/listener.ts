@@ -1,8 +1,8 @@
 /** A session that sleeps on one bell, for all requests of this process that wait for it. */
-import { type Row } from "./client.ts";
+import type { Row } from "./client.ts";
 import { packet } from "./packet.ts";
 import { rowSets } from "./rows.ts";
-import { type Session } from "./session.ts";
+import type { Session } from "./session.ts";
 
 /** How long one sleep lasts, seconds; then the bell is slept on again. Short enough for a firewall's idea of an idle connection. */
 const SLEEP_S = 20;

@@ -2,9 +2,9 @@
 import { Backoff } from "../../engine/backoff.ts";
 import { sleep, type Clock } from "../../engine/clock.ts";
 import { EngineUnavailableError } from "../../engine/errors.ts";
-import { type StoreEvents } from "../../engine/lease-store.ts";
-import { type HeldBells } from "./bells.ts";
-import { type ConnectionSettings, type Result } from "./client.ts";
+import type { StoreEvents } from "../../engine/lease-store.ts";
+import type { HeldBells } from "./bells.ts";
+import type { ConnectionSettings, Result } from "./client.ts";
 import { Desk } from "./desk.ts";
 import { Desks } from "./desks.ts";
 import { failure, maySendAgain } from "./failure.ts";

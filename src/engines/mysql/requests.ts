@@ -1,11 +1,11 @@
 /** The requests of this process that stand in some queue: the desk each came through, its bell, and who has to be told what. */
-import { type Answer, type Ask, type StoreEvents } from "../../engine/lease-store.ts";
-import { type HeldBells } from "./bells.ts";
-import { type Row } from "./client.ts";
-import { type Desk } from "./desk.ts";
+import type { Answer, Ask, StoreEvents } from "../../engine/lease-store.ts";
+import type { HeldBells } from "./bells.ts";
+import type { Row } from "./client.ts";
+import type { Desk } from "./desk.ts";
 import { type Packet, together } from "./packet.ts";
 import { millis, text, tokenOf } from "./rows.ts";
-import { type Watch } from "./watch.ts";
+import type { Watch } from "./watch.ts";
 
 export interface Request {
   readonly desk: Desk;

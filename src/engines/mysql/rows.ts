@@ -1,8 +1,8 @@
 /** What goes into the statements and what comes out of them, as the engine's own words. */
-import { type Client, type QueueEntry } from "../../engine/engine.ts";
-import { type Ask } from "../../engine/lease-store.ts";
-import { type Result, type Row } from "./client.ts";
-import { type Values } from "./packet.ts";
+import type { Client, QueueEntry } from "../../engine/engine.ts";
+import type { Ask } from "../../engine/lease-store.ts";
+import type { Result, Row } from "./client.ts";
+import type { Values } from "./packet.ts";
 
 /** What the columns hold for readers without a limit: the largest INT UNSIGNED. */
 const NO_LIMIT = 4_294_967_295;

@@ -1,11 +1,11 @@
 /** The engine's tables: made on first use, or only checked. */
 import { readFile } from "node:fs/promises";
 import { ConfigError } from "../../engine/errors.ts";
-import { type Row } from "./client.ts";
+import type { Row } from "./client.ts";
 import { errorNumber, isMissingTable } from "./failure.ts";
 import { rowSets } from "./rows.ts";
 import { plainPacket } from "./packet.ts";
-import { type Session } from "./session.ts";
+import type { Session } from "./session.ts";
 
 export const SCHEMA_VERSION = 1;
 const NOT_ALLOWED = new Set([1142, 1044, 1290, 1792, 1836]);

@@ -1,6 +1,6 @@
 /** One connection of ours to the server: set up, one packet at a time, never hanging, never keeping the process alive. */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { type Clock } from "../../engine/clock.ts";
+import type { Clock } from "../../engine/clock.ts";
 import { EngineUnavailableError } from "../../engine/errors.ts";
 import { beginConnection, type Connection, type ConnectionSettings, type Result } from "./client.ts";
 import { isFatal, maySendAgain } from "./failure.ts";

@@ -1,9 +1,9 @@
 /** The verbs of the queue on MySQL and MariaDB: each is one packet, and one transaction or one statement, with one commit. */
-import { type Queue, type Traits } from "../../engine/engine.ts";
-import { type Answer, type Ask, type LeaseStore, type Renewal, type StoreEvents } from "../../engine/lease-store.ts";
+import type { Queue, Traits } from "../../engine/engine.ts";
+import type { Answer, Ask, LeaseStore, Renewal, StoreEvents } from "../../engine/lease-store.ts";
 import { EngineUnavailableError } from "../../engine/errors.ts";
-import { type Result } from "./client.ts";
-import { type Desk } from "./desk.ts";
+import type { Result } from "./client.ts";
+import type { Desk } from "./desk.ts";
 import { Office, type OfficeOptions } from "./office.ts";
 import { packet, preparedPacket, type Statement, type Values } from "./packet.ts";
 import { canRing, Requests, withBell, type Request } from "./requests.ts";

@@ -3,13 +3,13 @@
  * what it acknowledges, and whether named locks work between two sessions. Everything that differs between MySQL and
  * MariaDB and touches us is named here.
  */
-import { type Clock } from "../../engine/clock.ts";
+import type { Clock } from "../../engine/clock.ts";
 import { ConfigError } from "../../engine/errors.ts";
-import { type Row } from "./client.ts";
+import type { Row } from "./client.ts";
 import { isReadOnly } from "./failure.ts";
 import { rowSets } from "./rows.ts";
 import { plainPacket } from "./packet.ts";
-import { type Session } from "./session.ts";
+import type { Session } from "./session.ts";
 
 export interface Survey {
   /** Waiters can be woken by named locks. */

@@ -2,10 +2,10 @@
  * Forgets names that are in no use, a page at a time, so that the tables do not grow with the number of names ever used.
  * Any client does it, as it goes; no job has to be installed. Nothing waits for it and its failures mean nothing.
  */
-import { type Clock, type Timer } from "../../engine/clock.ts";
-import { type Result, type Row } from "./client.ts";
+import type { Clock, Timer } from "../../engine/clock.ts";
+import type { Result, Row } from "./client.ts";
 import { rowSets } from "./rows.ts";
-import { type Statement, type Values } from "./packet.ts";
+import type { Statement, Values } from "./packet.ts";
 
 export interface SweeperOptions {
   readonly clock: Clock;

@@ -8,13 +8,13 @@
  *
  * All of it only makes things faster: keep-alives and `recheckMs` find every grant without it.
  */
-import { type Clock, type Timer } from "../../engine/clock.ts";
-import { type StoreEvents } from "../../engine/lease-store.ts";
+import type { Clock, Timer } from "../../engine/clock.ts";
+import type { StoreEvents } from "../../engine/lease-store.ts";
 import { prefixOf } from "./bells.ts";
-import { type Row } from "./client.ts";
+import type { Row } from "./client.ts";
 import { listen, type Rang } from "./listener.ts";
 import { text, tokenOf } from "./rows.ts";
-import { type Session } from "./session.ts";
+import type { Session } from "./session.ts";
 
 const FIRST_LOOK_MS = 25;
 const LOOK_GROWTH = 1.5;

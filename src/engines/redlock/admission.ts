@@ -1,8 +1,8 @@
 /** Carries out what the restart guard decides: waits, writes waits down for others, reads counters, admits. */
 import { createHash } from "node:crypto";
-import { type Alarm, type Alarms } from "../../engine/alarms.ts";
-import { type Clock } from "../../engine/clock.ts";
-import { type RedlockNode } from "./node.ts";
+import type { Alarm, Alarms } from "../../engine/alarms.ts";
+import type { Clock } from "../../engine/clock.ts";
+import type { RedlockNode } from "./node.ts";
 import { nextStep, type NodeView, type Step } from "./restart-guard.ts";
 import { ADMIT, NODE_KEY, NOTE, noteKeys } from "./scripts.ts";
 import { quarantineMs, type Terms } from "./terms.ts";

@@ -6,11 +6,11 @@
  * the token is agreed on as a ballot number is in Paxos. See docs/engines/redlock.md.
  */
 import { instant, type Clock, type Instant, type Timer } from "../../engine/clock.ts";
-import { type RedlockNode } from "./node.ts";
+import type { RedlockNode } from "./node.ts";
 import { ACQUIRE, lockKey, NODE_KEY, RAISE } from "./scripts.ts";
 import { Tally } from "./tally.ts";
-import { type Terms } from "./terms.ts";
-import { type Touched } from "./touched.ts";
+import type { Terms } from "./terms.ts";
+import type { Touched } from "./touched.ts";
 
 export interface Wish {
   readonly name: string;

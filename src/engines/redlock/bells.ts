@@ -1,7 +1,7 @@
 /** Wake-ups from the nodes: one channel for this process, on every node. Opened with the first request that waits. */
-import { type Clock } from "../../engine/clock.ts";
+import type { Clock } from "../../engine/clock.ts";
 import { Link } from "../../redis/link.ts";
-import { type RedlockNode } from "./node.ts";
+import type { RedlockNode } from "./node.ts";
 import { BELL_PREFIX } from "./scripts.ts";
 
 export interface BellEvents {

@@ -1,14 +1,14 @@
 /** How one request gets its lock: ballot after ballot, waiting for bells in between, with growing random pauses. */
 import { Backoff } from "../../engine/backoff.ts";
 import { instant, sleep } from "../../engine/clock.ts";
-import { type RequestSpec } from "../../engine/engine.ts";
+import type { RequestSpec } from "../../engine/engine.ts";
 import { EngineUnavailableError } from "../../engine/errors.ts";
 import { pendingTtlMs, remainingMs } from "../../engine/lease.ts";
 import { newOwner } from "../../engine/name.ts";
 import { Ballot, type BallotResult } from "./ballot.ts";
 import { leaveNodes, RedlockGrant, type GrantGround } from "./grant.ts";
-import { type Line, type Place } from "./line.ts";
-import { type Proposals } from "./proposals.ts";
+import type { Line, Place } from "./line.ts";
+import type { Proposals } from "./proposals.ts";
 import { nodeLeaseMs } from "./terms.ts";
 import { Touched } from "./touched.ts";
 

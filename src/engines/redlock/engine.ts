@@ -3,19 +3,19 @@
  * processes contend. See docs/engines/redlock.md.
  */
 import { type Alarm, Alarms } from "../../engine/alarms.ts";
-import { type Clock } from "../../engine/clock.ts";
+import type { Clock } from "../../engine/clock.ts";
 import { Departures } from "../../engine/departures.ts";
-import { type Engine, type Grant, type Queue, type RequestSpec, type Traits } from "../../engine/engine.ts";
+import type { Engine, Grant, Queue, RequestSpec, Traits } from "../../engine/engine.ts";
 import { ClosedError, ConfigError, EngineUnavailableError } from "../../engine/errors.ts";
 import { pendingTtlMs } from "../../engine/lease.ts";
 import { newOwner } from "../../engine/name.ts";
 import { InFlight } from "../../redis/in-flight.ts";
 import { Admission } from "./admission.ts";
-import { type Electorate } from "./ballot.ts";
+import type { Electorate } from "./ballot.ts";
 import { Bells } from "./bells.ts";
 import { ClockGuard } from "./clock-guard.ts";
 import { Contest, type ContestGround } from "./contest.ts";
-import { type RedlockGrant } from "./grant.ts";
+import type { RedlockGrant } from "./grant.ts";
 import { evict, inspect, names } from "./inspection.ts";
 import { Line, type Place } from "./line.ts";
 import { RedlockNode, type Server } from "./node.ts";

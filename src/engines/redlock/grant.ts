@@ -1,13 +1,13 @@
 /** A lock that is held by a quorum of nodes. */
 import { instant } from "../../engine/clock.ts";
-import { type Departures } from "../../engine/departures.ts";
-import { type Grant, type Lease } from "../../engine/engine.ts";
+import type { Departures } from "../../engine/departures.ts";
+import type { Grant, Lease } from "../../engine/engine.ts";
 import { EngineUnavailableError, lossError, type LossReason } from "../../engine/errors.ts";
 import { laterLease, remainingMs } from "../../engine/lease.ts";
-import { type Electorate } from "./ballot.ts";
-import { type RenewalResult, type Renewals } from "./renewals.ts";
+import type { Electorate } from "./ballot.ts";
+import type { RenewalResult, Renewals } from "./renewals.ts";
 import { BELL_PREFIX, lockKey, RELEASE, waitKey } from "./scripts.ts";
-import { type Touched } from "./touched.ts";
+import type { Touched } from "./touched.ts";
 
 export interface GrantGround {
   readonly electorate: Electorate;

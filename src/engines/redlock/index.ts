@@ -1,12 +1,12 @@
 /** The redlock engine: locks that a quorum of independent Redis servers agree on. */
 import { systemClock, type Clock } from "../../engine/clock.ts";
-import { type Engine } from "../../engine/engine.ts";
+import type { Engine } from "../../engine/engine.ts";
 import { ConfigError } from "../../engine/errors.ts";
 import { RedisConfigError } from "../../redis/errors.ts";
 import { openSource, type AnyRedisClient } from "../../redis/open.ts";
 import { parseRedisUrl } from "../../redis/url.ts";
 import { RedlockEngine } from "./engine.ts";
-import { type Server } from "./node.ts";
+import type { Server } from "./node.ts";
 import { termsOf, type RedlockTermsOptions } from "./terms.ts";
 
 export interface RedlockOptions extends RedlockTermsOptions {

@@ -1,9 +1,9 @@
 /** What the nodes know, put together: who holds, who waits, which names there are; and eviction by hand. */
-import { type Client, type Queue, type QueueEntry } from "../../engine/engine.ts";
+import type { Client, Queue, QueueEntry } from "../../engine/engine.ts";
 import { EngineUnavailableError } from "../../engine/errors.ts";
-import { type Electorate } from "./ballot.ts";
-import { type Announcement } from "./line.ts";
-import { type RedlockNode } from "./node.ts";
+import type { Electorate } from "./ballot.ts";
+import type { Announcement } from "./line.ts";
+import type { RedlockNode } from "./node.ts";
 import { BELL_PREFIX, EVICT, INSPECT, LOCK_PREFIX, lockKey, WAIT_PREFIX, waitKey } from "./scripts.ts";
 import { holderLeftMs } from "./terms.ts";
 

@@ -2,10 +2,10 @@
  * The requests of this process that wait for one name, first come first served among themselves. Only the head
  * contends with other processes, so a process never splits the votes with itself.
  */
-import { type Alarm, type Alarms } from "../../engine/alarms.ts";
-import { type Departures } from "../../engine/departures.ts";
-import { type Client } from "../../engine/engine.ts";
-import { type Electorate } from "./ballot.ts";
+import type { Alarm, Alarms } from "../../engine/alarms.ts";
+import type { Departures } from "../../engine/departures.ts";
+import type { Client } from "../../engine/engine.ts";
+import type { Electorate } from "./ballot.ts";
 import { ANNOUNCE, lockKey, waitKey } from "./scripts.ts";
 
 export interface LineGround {

@@ -2,16 +2,16 @@
  * One Redis server: a connection of our own, which incarnation is behind it, and whether that one is admitted. A
  * restart breaks the connection, so the run id learned on it is that of every command sent on it.
  */
-import { type Clock } from "../../engine/clock.ts";
+import type { Clock } from "../../engine/clock.ts";
 import { ConfigError } from "../../engine/errors.ts";
-import { type Command, type Connection, type Source } from "../../redis/connection.ts";
+import type { Command, Connection, Source } from "../../redis/connection.ts";
 import { RedisOutcomeUnknownError, RedisReplyError, translate } from "../../redis/errors.ts";
-import { type InFlight } from "../../redis/in-flight.ts";
+import type { InFlight } from "../../redis/in-flight.ts";
 import { Link } from "../../redis/link.ts";
-import { type Script } from "../../redis/script.ts";
-import { type ClockGuard } from "./clock-guard.ts";
+import type { Script } from "../../redis/script.ts";
+import type { ClockGuard } from "./clock-guard.ts";
 import { NODE_KEY } from "./scripts.ts";
-import { type Terms } from "./terms.ts";
+import type { Terms } from "./terms.ts";
 
 /** What a node knows of itself and of its deployment. */
 export interface NodeRecord {

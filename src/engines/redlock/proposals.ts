@@ -1,5 +1,5 @@
 /** What a request proposes as its token: our wall clock in µs, or more where a name's counter is known to be ahead of it. */
-import { type Clock } from "../../engine/clock.ts";
+import type { Clock } from "../../engine/clock.ts";
 
 /** Names whose counters are ahead of our clock. There are few of them: only where another client's clock is ahead. */
 const MOST_NAMES = 10_000;

@@ -1,9 +1,9 @@
 /** Renewals of one turn travel together: one command to each node, however many locks are renewed. */
 import { instant, type Clock, type Instant } from "../../engine/clock.ts";
-import { type Electorate } from "./ballot.ts";
-import { type RedlockNode } from "./node.ts";
+import type { Electorate } from "./ballot.ts";
+import type { RedlockNode } from "./node.ts";
 import { lockKey, NODE_KEY, RENEW } from "./scripts.ts";
-import { type Touched } from "./touched.ts";
+import type { Touched } from "./touched.ts";
 
 export interface Renewal {
   readonly name: string;

@@ -4,7 +4,7 @@
  * may have voted for is over, and its counters have been raised to what a quorum of the others has seen.
  * See docs/engines/redlock.md and docs/decisions/ for the first use of an empty deployment.
  */
-import { type NodeRecord } from "./node.ts";
+import type { NodeRecord } from "./node.ts";
 import { quarantineMs, type Terms } from "./terms.ts";
 
 /** A node as it was last seen. */

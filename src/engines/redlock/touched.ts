@@ -3,7 +3,7 @@
  * order, except for one that has to be sent again because the node has forgotten the script: a release that overtook
  * it would leave a lock behind that nobody holds.
  */
-import { type RedlockNode } from "./node.ts";
+import type { RedlockNode } from "./node.ts";
 
 interface Asked {
   unanswered: number;

@@ -10,7 +10,7 @@ import { closeSync, constants, openSync } from "node:fs";
 import { createConnection, createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { isAbsolute, join } from "node:path";
-import { type Clock } from "../../engine/clock.ts";
+import type { Clock } from "../../engine/clock.ts";
 import { BELL_SUFFIX } from "./presence.ts";
 
 /** Where a visitor's socket is, as written in its row; null when it has none. */

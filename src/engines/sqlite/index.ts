@@ -1,6 +1,6 @@
 /** The embedded engine: locks in one SQLite file, for all processes of one machine. Needs no server. */
 import { systemClock, type Clock } from "../../engine/clock.ts";
-import { type Engine } from "../../engine/engine.ts";
+import type { Engine } from "../../engine/engine.ts";
 import { ConfigError } from "../../engine/errors.ts";
 import { LeaseEngine } from "../../engine/lease-engine.ts";
 import { describeGroup } from "./guarded-group.ts";

@@ -1,9 +1,9 @@
 /** Waiting: whom to watch among those ahead, and when to look again if nobody rings. */
 import { watched, type Wish } from "../../engine/queue.ts";
-import { type Bells } from "./bells.ts";
-import { type Front, type Moment } from "./queue-front.ts";
-import { type Statements } from "./statements.ts";
-import { type Visitors } from "./visitors.ts";
+import type { Bells } from "./bells.ts";
+import type { Front, Moment } from "./queue-front.ts";
+import type { Statements } from "./statements.ts";
+import type { Visitors } from "./visitors.ts";
 
 /** A waiter whose predecessor cannot be heard looks after it by itself. */
 const UNHEARD_RECHECK_MS = 250;

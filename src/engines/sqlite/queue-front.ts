@@ -4,8 +4,8 @@
  */
 import { heldPrefix, type LockMode, type Wish } from "../../engine/queue.ts";
 import { groupRuns } from "./guarded-group.ts";
-import { type Statements } from "./statements.ts";
-import { type Visitors } from "./visitors.ts";
+import type { Statements } from "./statements.ts";
+import type { Visitors } from "./visitors.ts";
 
 /** A row of the queue, as the statement `queue-after` returns it. */
 export interface Row extends Wish {

@@ -1,9 +1,9 @@
 /** The rows of the queues: adding, renewing, ending and reading them. All methods work inside the transaction. */
-import { type Ask, type Renewal } from "../../engine/lease-store.ts";
-import { type Wish } from "../../engine/queue.ts";
+import type { Ask, Renewal } from "../../engine/lease-store.ts";
+import type { Wish } from "../../engine/queue.ts";
 import { type Moment, type QueueFronts, ROUNDING_MS, type Row } from "./queue-front.ts";
-import { type Statements } from "./statements.ts";
-import { type Visitors } from "./visitors.ts";
+import type { Statements } from "./statements.ts";
+import type { Visitors } from "./visitors.ts";
 
 /** What is to be told to the owner of a request once the transaction is committed. */
 export interface Ring {

@@ -6,7 +6,7 @@
  */
 import { closeSync, existsSync, openSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
-import { type Clock } from "../../engine/clock.ts";
+import type { Clock } from "../../engine/clock.ts";
 
 export const CLAIM_AFTER_MS = 40;
 const HOLD_OFF_MS = 20;

@@ -1,9 +1,9 @@
 /** One open connection to the lock file: its transactions, its presence, its bells, and the rows that are its own. */
-import { type Clock } from "../../engine/clock.ts";
-import { type StoreEvents } from "../../engine/lease-store.ts";
+import type { Clock } from "../../engine/clock.ts";
+import type { StoreEvents } from "../../engine/lease-store.ts";
 import { Bells } from "./bells.ts";
 import { type LockFile, openLockFile } from "./database.ts";
-import { type GuardedGroup } from "./guarded-group.ts";
+import type { GuardedGroup } from "./guarded-group.ts";
 import { lockFileIdentity } from "./file-identity.ts";
 import { bootId, pidSpace, randomId } from "./machine.ts";
 import { type OwnPresence, PresenceFolder } from "./presence.ts";

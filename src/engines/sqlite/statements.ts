@@ -1,6 +1,6 @@
 /** The statements of statements.sql, prepared once for each connection. */
 import { readFileSync } from "node:fs";
-import { type DatabaseSync, type StatementSync } from "node:sqlite";
+import type { DatabaseSync, StatementSync } from "node:sqlite";
 
 /** The text of a .sql file of this folder. */
 export function sqlFile(name: string): string {

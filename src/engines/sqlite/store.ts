@@ -1,7 +1,7 @@
 /** The lock file as a lease store: the atomic verbs, each in one write transaction. */
-import { type Client, type Queue, type QueueEntry, type Traits } from "../../engine/engine.ts";
+import type { Client, Queue, QueueEntry, Traits } from "../../engine/engine.ts";
 import { EngineUnavailableError, type LossReason } from "../../engine/errors.ts";
-import { type Answer, type Ask, type LeaseStore, type Renewal, type StoreEvents } from "../../engine/lease-store.ts";
+import type { Answer, Ask, LeaseStore, Renewal, StoreEvents } from "../../engine/lease-store.ts";
 import { heldPrefix, type Wish } from "../../engine/queue.ts";
 import { type Front, type Moment, ROUNDING_MS, type Row } from "./queue-front.ts";
 import { BEFORE_ALL_NAMES } from "./requests.ts";

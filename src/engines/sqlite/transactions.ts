@@ -2,12 +2,12 @@
  * Turns at the write lock of the lock file. SQLite lets one writer in at a time; a busy time-out of its own would stop
  * the event loop, so the time-out is 0 and trying again is done here, asynchronously.
  */
-import { type StatementSync } from "node:sqlite";
-import { type Clock, type Timer } from "../../engine/clock.ts";
+import type { StatementSync } from "node:sqlite";
+import type { Clock, Timer } from "../../engine/clock.ts";
 import { EngineUnavailableError } from "../../engine/errors.ts";
 import { CLAIM_AFTER_MS, type RightOfWay } from "./right-of-way.ts";
 import { engineError, isBusy } from "./sqlite-errors.ts";
-import { type Statements } from "./statements.ts";
+import type { Statements } from "./statements.ts";
 
 /** The longest wait for the write lock. Somebody who holds it for so long is stopped or broken. */
 const PATIENCE_MS = 5_000;

@@ -1,9 +1,9 @@
 /** The connections to a lock file: who they are, whether they live, and what the dead have left behind. */
-import { type Clock } from "../../engine/clock.ts";
-import { type Address } from "./bells.ts";
-import { type GuardedGroup } from "./guarded-group.ts";
+import type { Clock } from "../../engine/clock.ts";
+import type { Address } from "./bells.ts";
+import type { GuardedGroup } from "./guarded-group.ts";
 import { BELL_SUFFIX, type OwnPresence, type PresenceFolder } from "./presence.ts";
-import { type Statements } from "./statements.ts";
+import type { Statements } from "./statements.ts";
 
 export interface Visitor {
   readonly id: number;

@@ -2,15 +2,15 @@
  * The common part of both recipes: an attempt to get a lock within one session, and its caller, who may leave at any
  * moment. The caller has the answer at once; what the attempt has left on the server is removed behind it.
  */
-import { type Alarms } from "../../engine/alarms.ts";
-import { type Clock } from "../../engine/clock.ts";
-import { type Client, type Grant, type RequestSpec } from "../../engine/engine.ts";
+import type { Alarms } from "../../engine/alarms.ts";
+import type { Clock } from "../../engine/clock.ts";
+import type { Client, Grant, RequestSpec } from "../../engine/engine.ts";
 import { ConfigError, EngineUnavailableError } from "../../engine/errors.ts";
-import { type Acl } from "../../zookeeper/index.ts";
+import type { Acl } from "../../zookeeper/index.ts";
 import { failureOf, hasCode, isSessionOver } from "./failure.ts";
-import { type Generations } from "./generations.ts";
+import type { Generations } from "./generations.ts";
 import { NodeGrant, type HeldNode } from "./grant.ts";
-import { type LockSession } from "./lock-session.ts";
+import type { LockSession } from "./lock-session.ts";
 
 /** What an attempt needs of its engine. */
 export interface Ground {

@@ -1,15 +1,15 @@
 /** The zookeeper engine: one session carries all locks of a lock manager. */
 import { Alarms } from "../../engine/alarms.ts";
-import { type Clock } from "../../engine/clock.ts";
-import { type Engine, type Grant, type Queue, type RequestSpec, type Traits } from "../../engine/engine.ts";
+import type { Clock } from "../../engine/clock.ts";
+import type { Engine, Grant, Queue, RequestSpec, Traits } from "../../engine/engine.ts";
 import { ClosedError, ConfigError } from "../../engine/errors.ts";
-import { type Acl, type WatchEvent, type ZooKeeper } from "../../zookeeper/index.ts";
-import { type Attempt, type Ground } from "./attempt.ts";
+import type { Acl, WatchEvent, ZooKeeper } from "../../zookeeper/index.ts";
+import type { Attempt, Ground } from "./attempt.ts";
 import { failureOf, isSessionOver } from "./failure.ts";
 import { Generations } from "./generations.ts";
 import { namesOf, queueReading, raceReading, type Reading } from "./inspection.ts";
 import { lockPath } from "./lock-path.ts";
-import { type LockSession } from "./lock-session.ts";
+import type { LockSession } from "./lock-session.ts";
 import { QueueRequest } from "./queue-request.ts";
 import { RaceRequest } from "./race-request.ts";
 import { prepareRoot } from "./root.ts";

@@ -1,12 +1,12 @@
 /** A lock that a node of ours holds. */
-import { type Alarm, type Alarms } from "../../engine/alarms.ts";
-import { type Clock } from "../../engine/clock.ts";
-import { type Grant, type Lease } from "../../engine/engine.ts";
+import type { Alarm, Alarms } from "../../engine/alarms.ts";
+import type { Clock } from "../../engine/clock.ts";
+import type { Grant, Lease } from "../../engine/engine.ts";
 import { lossError, type LossReason } from "../../engine/errors.ts";
 import { deadlineMs } from "../../engine/lease.ts";
-import { type WatchEvent } from "../../zookeeper/index.ts";
+import type { WatchEvent } from "../../zookeeper/index.ts";
 import { failureOf, hasCode, isSessionOver } from "./failure.ts";
-import { type LockSession } from "./lock-session.ts";
+import type { LockSession } from "./lock-session.ts";
 
 /** A lock that is held for less needs no watch on its node: nobody evicts so fast, and most locks never pay for it. */
 const WATCH_AFTER_MS = 50;

@@ -1,6 +1,6 @@
 /** The zookeeper engine: locks as ephemeral nodes of Apache ZooKeeper 3.6+. See docs/engines/zookeeper.md. */
 import { systemClock, type Clock } from "../../engine/clock.ts";
-import { type Engine } from "../../engine/engine.ts";
+import type { Engine } from "../../engine/engine.ts";
 import { ConfigError } from "../../engine/errors.ts";
 import { type Acl, type AuthOptions, parseConnectionString, type TlsOptions } from "../../zookeeper/index.ts";
 import { ZooKeeperEngine } from "./engine.ts";

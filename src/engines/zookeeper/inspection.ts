@@ -1,7 +1,7 @@
 /** What stands on the server, read by somebody who takes no part: who holds, who waits, which names there are; eviction. */
-import { type Client, type Queue, type QueueEntry } from "../../engine/engine.ts";
+import type { Client, Queue, QueueEntry } from "../../engine/engine.ts";
 import { heldPrefix, type Wish } from "../../engine/queue.ts";
-import { type NodeData, type ZooKeeper } from "../../zookeeper/index.ts";
+import type { NodeData, ZooKeeper } from "../../zookeeper/index.ts";
 import { hasCode } from "./failure.ts";
 import { SEALED } from "./generations.ts";
 import { lockPath, nameOf } from "./lock-path.ts";

@@ -2,7 +2,7 @@
  * How much earlier than its time-out a session may be over although a server still answers its pings. Asked of the
  * server that we are connected to, where its settings allow that.
  */
-import { type Clock } from "../../engine/clock.ts";
+import type { Clock } from "../../engine/clock.ts";
 import {
   DEFAULT_LEADER_LAG_MS,
   ensembleSettings,

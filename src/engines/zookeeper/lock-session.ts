@@ -1,8 +1,8 @@
 /** One ZooKeeper session as the locks see it: its lease, its end, and what is still to be removed from it. */
 import { type Clock, instant } from "../../engine/clock.ts";
-import { type Lease } from "../../engine/engine.ts";
+import type { Lease } from "../../engine/engine.ts";
 import { remainingMs } from "../../engine/lease.ts";
-import { type ZooKeeper } from "../../zookeeper/index.ts";
+import type { ZooKeeper } from "../../zookeeper/index.ts";
 import { hasCode, isSessionOver, isUnknown } from "./failure.ts";
 import { Solitude } from "./solitude.ts";
 

@@ -1,11 +1,11 @@
 /**
  * Watches the nodes that a request waits for. Watches are set by reading: on a node that is gone none is left behind.
  */
-import { type Alarm, type Alarms } from "../../engine/alarms.ts";
-import { type Clock } from "../../engine/clock.ts";
-import { type WatchEvent } from "../../zookeeper/index.ts";
+import type { Alarm, Alarms } from "../../engine/alarms.ts";
+import type { Clock } from "../../engine/clock.ts";
+import type { WatchEvent } from "../../zookeeper/index.ts";
 import { hasCode } from "./failure.ts";
-import { type LockSession } from "./lock-session.ts";
+import type { LockSession } from "./lock-session.ts";
 
 /**
  * What has happened to one of the nodes waited for: "gone": removed; "passed": written to and removed by a holder that had the

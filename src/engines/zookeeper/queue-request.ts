@@ -3,15 +3,15 @@
  * trip to lock, one event to hand over.
  * Source: the lock recipe of Apache ZooKeeper; the waiting rule is queue.ts, the end of the counter generations.ts.
  */
-import { type RequestSpec } from "../../engine/engine.ts";
+import type { RequestSpec } from "../../engine/engine.ts";
 import { newOwner } from "../../engine/name.ts";
 import { watched } from "../../engine/queue.ts";
 import { Attempt, clientData, type Ground } from "./attempt.ts";
 import { hasCode, isSessionOver, isUnknown } from "./failure.ts";
 import { SEALED } from "./generations.ts";
-import { type HeldNode } from "./grant.ts";
+import type { HeldNode } from "./grant.ts";
 import { lockPath } from "./lock-path.ts";
-import { type LockSession } from "./lock-session.ts";
+import type { LockSession } from "./lock-session.ts";
 import { type Change, Lookout } from "./lookout.ts";
 import { follows, type OnlyChild } from "./solitude.ts";
 import { isValid, nodePrefix, parseNode, queueOf } from "./request-node.ts";

@@ -5,14 +5,14 @@
  * The winner creates a second node in the same step, named after its owner, and both go in one step: so a late release
  * removes its own lock or nothing, never the next holder's.
  */
-import { type RequestSpec } from "../../engine/engine.ts";
+import type { RequestSpec } from "../../engine/engine.ts";
 import { newOwner } from "../../engine/name.ts";
-import { type NodeData, type TransactionRequest } from "../../zookeeper/index.ts";
+import type { NodeData, TransactionRequest } from "../../zookeeper/index.ts";
 import { Attempt, clientData, type Ground } from "./attempt.ts";
 import { hasCode, isUnknown } from "./failure.ts";
-import { type HeldNode } from "./grant.ts";
+import type { HeldNode } from "./grant.ts";
 import { lockPath } from "./lock-path.ts";
-import { type LockSession } from "./lock-session.ts";
+import type { LockSession } from "./lock-session.ts";
 import { Lookout } from "./lookout.ts";
 
 /** The node that is raced for. Its data is the winner's owner, a space, and who it is. */

@@ -2,7 +2,7 @@
  * The node of a request, `<owner>-<mode>-lock-<sequence>`, and the queue that the children of a container are. Order is by the
  * sequence alone. The end of the name is as Curator writes it, so Curator sees our requests in their place.
  */
-import { type Wish } from "../../engine/queue.ts";
+import type { Wish } from "../../engine/queue.ts";
 
 /** The server's counter sticks near 2^31, or wraps; suffixes from here on, and negative ones, are never valid. */
 export const FIRST_INVALID_SEQUENCE: number = 2 ** 31 - 2 ** 16;

@@ -1,6 +1,6 @@
 /** The root of all lock names, and the recipe that everybody below it uses. */
 import { ConfigError } from "../../engine/errors.ts";
-import { type Acl, type ZooKeeper } from "../../zookeeper/index.ts";
+import type { Acl, ZooKeeper } from "../../zookeeper/index.ts";
 import { hasCode } from "./failure.ts";
 
 export type Recipe = "queue" | "race";

@@ -1,5 +1,5 @@
 /** The session of now: one at a time, made anew when the servers have ended the last one. */
-import { type Clock } from "../../engine/clock.ts";
+import type { Clock } from "../../engine/clock.ts";
 import { ClosedError, ConfigError, EngineUnavailableError } from "../../engine/errors.ts";
 import { type AuthOptions, type OpenWire, type TlsOptions, ZooKeeper } from "../../zookeeper/index.ts";
 import { failureOf } from "./failure.ts";

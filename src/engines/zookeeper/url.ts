@@ -1,6 +1,6 @@
 /** URLs of the zookeeper engine. */
 import { ConfigError } from "../../engine/errors.ts";
-import { type ZooKeeperOptions } from "./index.ts";
+import type { ZooKeeperOptions } from "./index.ts";
 
 const URL_PARTS = /^zookeeper:\/\/(?:([^/?#@]*)@)?([^/?#@]+)(\/[^?#]*)?(?:\?([^#]*))?$/i;
 

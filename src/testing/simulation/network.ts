@@ -2,9 +2,9 @@
  * A lease store behind a bad network: the memory engine's queue is the server, every verb is a message there and a
  * reply back. Messages are late, lost, doubled or overtake each other; bells may be lost; the server may freeze.
  */
-import { type Queue, type Traits } from "../../engine/engine.ts";
+import type { Queue, Traits } from "../../engine/engine.ts";
 import { EngineUnavailableError } from "../../engine/errors.ts";
-import { type Answer, type Ask, type LeaseStore, type Renewal, type StoreEvents } from "../../engine/lease-store.ts";
+import type { Answer, Ask, LeaseStore, Renewal, StoreEvents } from "../../engine/lease-store.ts";
 import { MemorySpace, type Moment } from "../../engines/memory/space.ts";
 import { MemoryStore } from "../../engines/memory/store.ts";
 import { SimulatedProcess, type World } from "./world.ts";

@@ -3,7 +3,7 @@
  * The same seed gives the same world, event for event.
  */
 import { setImmediate as turn } from "node:timers/promises";
-import { type Clock, type Timer } from "../../engine/clock.ts";
+import type { Clock, Timer } from "../../engine/clock.ts";
 
 interface Event {
   readonly atMs: number;

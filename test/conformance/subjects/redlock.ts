@@ -1,5 +1,5 @@
 /** The redlock engine under test: on three and on five real Redis servers, through both client libraries. */
-import { type Clock } from "../../../src/engine/clock.ts";
+import type { Clock } from "../../../src/engine/clock.ts";
 import { REDLOCK_TRAITS } from "../../../src/engines/redlock/engine.ts";
 import { redlock } from "../../../src/engines/redlock/index.ts";
 import { connect, type LeaseOptions, type LockManager } from "../../../src/index.ts";

@@ -4,7 +4,7 @@ import { startZooKeeper, type ZooKeeperServer } from "../../../servers/zookeeper
 import { startEnsemble, type ZooKeeperEnsemble } from "../../../servers/zookeeper-ensemble.ts";
 import { systemClock, type Clock } from "../../../src/engine/clock.ts";
 import type { Traits } from "../../../src/engine/engine.ts";
-import { type ZooKeeperEngine } from "../../../src/engines/zookeeper/engine.ts";
+import type { ZooKeeperEngine } from "../../../src/engines/zookeeper/engine.ts";
 import { fromUrl, zookeeperEngine } from "../../../src/engines/zookeeper/index.ts";
 import { connect, type LeaseOptions, type LockManager } from "../../../src/index.ts";
 import type { Subject } from "../../../src/testing/subject.ts";

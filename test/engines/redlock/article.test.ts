@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
-import { type HeldLock } from "../../../src/index.ts";
+import type { HeldLock } from "../../../src/index.ts";
 import { startDeployment, type Deployment } from "./deployment.ts";
 
 const [A, B, C, D, E] = [0, 1, 2, 3, 4];

@@ -18,7 +18,7 @@ import {
   RENEW,
   waitKey,
 } from "../../../src/engines/redlock/scripts.ts";
-import { type Script } from "../../../src/redis/script.ts";
+import type { Script } from "../../../src/redis/script.ts";
 
 const RUN = "run-1";
 const TTL = "60000";

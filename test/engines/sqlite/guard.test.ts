@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
-import { type Readable } from "node:stream";
+import type { Readable } from "node:stream";
 import { test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describeGroup, groupRuns } from "../../../src/engines/sqlite/guarded-group.ts";

@@ -1,7 +1,7 @@
 /** Leases, boots, minimum holds and tokens, on a clock that stands still until it is moved. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Answer } from "../../../src/engine/lease-store.ts";
+import type { Answer } from "../../../src/engine/lease-store.ts";
 import { ManualClock } from "../../../src/testing/manual-clock.ts";
 import { LockFile, renewOne, tokenOf } from "./stores.ts";
 

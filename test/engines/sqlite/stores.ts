@@ -1,10 +1,10 @@
 /** Lease stores at one lock file, driven directly and in one process, on a clock that the test moves. */
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { type TestContext } from "node:test";
-import { type Clock } from "../../../src/engine/clock.ts";
-import { type Answer, type Ask, type Renewal } from "../../../src/engine/lease-store.ts";
-import { type GuardedGroup } from "../../../src/engines/sqlite/guarded-group.ts";
+import type { TestContext } from "node:test";
+import type { Clock } from "../../../src/engine/clock.ts";
+import type { Answer, Ask, Renewal } from "../../../src/engine/lease-store.ts";
+import type { GuardedGroup } from "../../../src/engines/sqlite/guarded-group.ts";
 import { SqliteStore } from "../../../src/engines/sqlite/store.ts";
 import { ManualClock } from "../../../src/testing/manual-clock.ts";
 import { temporaryFolder } from "./workers.ts";

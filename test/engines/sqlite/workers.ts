@@ -3,10 +3,10 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type TestContext } from "node:test";
+import type { TestContext } from "node:test";
 import { Worker as Thread } from "node:worker_threads";
-import { type AcquireOptions } from "../../../src/index.ts";
-import { type Command, type LockState, type Reply } from "./worker.ts";
+import type { AcquireOptions } from "../../../src/index.ts";
+import type { Command, LockState, Reply } from "./worker.ts";
 
 const PROGRAM = join(import.meta.dirname, "worker.ts");
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test, type TestContext } from "node:test";
 import { startFaultProxy, type FaultProxy } from "../../../servers/fault-proxy.ts";
 import { startZooKeeper, type ZooKeeperServer } from "../../../servers/zookeeper.ts";
-import { type ZooKeeperEngine } from "../../../src/engines/zookeeper/engine.ts";
+import type { ZooKeeperEngine } from "../../../src/engines/zookeeper/engine.ts";
 import { type ZooKeeperOptions, zookeeperEngine } from "../../../src/engines/zookeeper/index.ts";
 import { nodePrefix } from "../../../src/engines/zookeeper/request-node.ts";
 import { connect, type LockManager } from "../../../src/index.ts";

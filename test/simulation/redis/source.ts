@@ -2,10 +2,10 @@
  * The way to simulated Redis servers, in the place of a client library: connections keep their order as TCP does; a lost
  * message is a connection on which nothing moves any more.
  */
-import { type Command, type Connection, type Source } from "../../../src/redis/connection.ts";
-import { type Weather } from "../../../src/testing/simulation/network.ts";
-import { type SimulatedProcess } from "../../../src/testing/simulation/world.ts";
-import { type Listener, type SimulatedRedis } from "./server.ts";
+import type { Command, Connection, Source } from "../../../src/redis/connection.ts";
+import type { Weather } from "../../../src/testing/simulation/network.ts";
+import type { SimulatedProcess } from "../../../src/testing/simulation/world.ts";
+import type { Listener, SimulatedRedis } from "./server.ts";
 
 const FAST_MS = 5;
 

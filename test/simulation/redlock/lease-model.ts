@@ -5,7 +5,7 @@
  * Promise: two holders are never inside their deadlines at the same time, and nobody goes on holding after another has
  * held in between.
  */
-import { type Emit, type Model } from "./explorer.ts";
+import type { Emit, Model } from "./explorer.ts";
 
 export interface LeaseOptions {
   readonly nodes: number;

@@ -5,7 +5,7 @@
  *
  * Promise: no token is granted twice, and every token is above all those granted before its ballot began.
  */
-import { type Emit, type Model } from "./explorer.ts";
+import type { Emit, Model } from "./explorer.ts";
 
 export interface TokenOptions {
   readonly nodes: number;

@@ -1,5 +1,5 @@
 /** All simulated worlds, for `npm run simulate`. */
-import { type SettingKind } from "../play.ts";
+import type { SettingKind } from "../play.ts";
 import { leaseWorld } from "./lease.ts";
 import { redisWorld } from "./redis.ts";
 import { redlockWorld } from "./redlock.ts";

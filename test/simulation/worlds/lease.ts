@@ -1,9 +1,9 @@
 /** The lease engine over a simulated network; the server keeps its queues by the pure rule, and is watched all the same. */
 import { LeaseEngine } from "../../../src/engine/lease-engine.ts";
-import { type LeaseStore } from "../../../src/engine/lease-store.ts";
+import type { LeaseStore } from "../../../src/engine/lease-store.ts";
 import { SimulatedServer, SimulatedStore, type Weather } from "../../../src/testing/simulation/network.ts";
-import { type World } from "../../../src/testing/simulation/world.ts";
-import { type Setting, type SettingKind } from "../play.ts";
+import type { World } from "../../../src/testing/simulation/world.ts";
+import type { Setting, SettingKind } from "../play.ts";
 import { Witness } from "../witness.ts";
 
 export interface LeaseWorldOptions {

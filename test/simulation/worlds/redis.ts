@@ -2,12 +2,12 @@
 import { LeaseEngine } from "../../../src/engine/lease-engine.ts";
 import { RedisStore } from "../../../src/engines/redis/store.ts";
 import { RedisClient } from "../../../src/redis/index.ts";
-import { type Weather } from "../../../src/testing/simulation/network.ts";
-import { type SimulatedProcess, type World } from "../../../src/testing/simulation/world.ts";
-import { type Setting, type SettingKind } from "../play.ts";
+import type { Weather } from "../../../src/testing/simulation/network.ts";
+import type { SimulatedProcess, World } from "../../../src/testing/simulation/world.ts";
+import type { Setting, SettingKind } from "../play.ts";
 import { SimulatedRedis } from "../redis/server.ts";
 import { SimulatedSockets } from "../redis/source.ts";
-import { type Plant } from "../plants.ts";
+import type { Plant } from "../plants.ts";
 import { LEASED } from "./lease.ts";
 
 const DRIFT = 0.004;

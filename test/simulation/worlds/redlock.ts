@@ -1,11 +1,11 @@
 /** The redlock engine with its own scripts, over a simulated network to several simulated servers, which may be restarted empty. */
 import { RedlockEngine } from "../../../src/engines/redlock/engine.ts";
-import { type Server } from "../../../src/engines/redlock/node.ts";
+import type { Server } from "../../../src/engines/redlock/node.ts";
 import { NODE_KEY } from "../../../src/engines/redlock/scripts.ts";
 import { type RedlockTermsOptions, type Terms, termsOf } from "../../../src/engines/redlock/terms.ts";
-import { type Weather } from "../../../src/testing/simulation/network.ts";
-import { type SimulatedProcess, type World } from "../../../src/testing/simulation/world.ts";
-import { type Setting, type SettingKind } from "../play.ts";
+import type { Weather } from "../../../src/testing/simulation/network.ts";
+import type { SimulatedProcess, World } from "../../../src/testing/simulation/world.ts";
+import type { Setting, SettingKind } from "../play.ts";
 import { SimulatedRedis } from "../redis/server.ts";
 import { SimulatedSockets } from "../redis/source.ts";
 

@@ -1,8 +1,8 @@
 /** The zookeeper engine, its client and its sessions, over a simulated network to one simulated server. */
 import { ZooKeeperEngine } from "../../../src/engines/zookeeper/engine.ts";
-import { type Weather } from "../../../src/testing/simulation/network.ts";
-import { type SimulatedProcess, type World } from "../../../src/testing/simulation/world.ts";
-import { type Setting, type SettingKind } from "../play.ts";
+import type { Weather } from "../../../src/testing/simulation/network.ts";
+import type { SimulatedProcess, World } from "../../../src/testing/simulation/world.ts";
+import type { Setting, SettingKind } from "../play.ts";
 import { SimulatedZooKeeper } from "../zookeeper/server.ts";
 import { SimulatedWire } from "../zookeeper/wire.ts";
 

@@ -1,5 +1,5 @@
 /** The nodes of a simulated ZooKeeper: what requests do to them, and whom that concerns. No I/O. */
-import { type JuteWriter } from "../../../src/zookeeper/jute.ts";
+import type { JuteWriter } from "../../../src/zookeeper/jute.ts";
 import { EventType } from "../../../src/zookeeper/protocol.ts";
 
 export interface Node {

@@ -1,8 +1,8 @@
 /** In the place of a TCP connection to the simulated server: bytes keep their order; a lost one is the last that arrives. */
-import { type Weather } from "../../../src/testing/simulation/network.ts";
-import { type SimulatedProcess } from "../../../src/testing/simulation/world.ts";
+import type { Weather } from "../../../src/testing/simulation/network.ts";
+import type { SimulatedProcess } from "../../../src/testing/simulation/world.ts";
 import { FrameReader } from "../../../src/zookeeper/frames.ts";
-import { type Wire } from "../../../src/zookeeper/index.ts";
+import type { Wire } from "../../../src/zookeeper/index.ts";
 import { ServerConnection, type SimulatedZooKeeper } from "./server.ts";
 
 const FAST_MS = 5;

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect, type HeldLock } from "../../../src/index.ts";
-import { type Hold } from "../../../src/lock/hold.ts";
+import type { Hold } from "../../../src/lock/hold.ts";
 import { Scope } from "../../../src/lock/nesting.ts";
 
 test("a nested request goes on under the same hold, and the hold ends with the outermost", async () => {
