@@ -149,7 +149,7 @@ export class Worker {
     const writes = mode === "exclusive" && dice.chance(0.6);
     if (writes) await this.#write(lock, name, request);
     while (lock.isHeld() && this.#clock.monotonicMs() < untilMs) {
-      await this.#pause(Math.min(LOOK_EVERY_MS, untilMs - this.#clock.monotonicMs()));
+      await this.#pause(Math.max(0, Math.min(LOOK_EVERY_MS, untilMs - this.#clock.monotonicMs())));
       if (!lock.signal.aborted) request.look(lock);
     }
     // A holder that did not look, or was stopped after it had: its token must not be taken once a later one was.
