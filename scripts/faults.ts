@@ -1,13 +1,4 @@
-/**
- * Faults on real servers, drawn from a seed, with every history judged. See docs/faults.md.
- *
- *   npm run faults -- --engine redis --seed 42 --minutes 5
- *   npm run faults -- --engine mysql --engine zookeeper      several, one after the other
- *   npm run faults                                           all of them, a minute each
- *   npm run faults -- --json                                 results as JSON on standard output, everything else on standard error
- *   npm run faults -- --keep DIRECTORY                       keeps the histories of runs in which something was broken
- *   npm run faults -- --page results.json …                  no run: writes docs/faults.md and docs/faults.json from saved results
- */
+/** Faults on real servers, drawn from a seed, with every history judged. `npm run faults -- --help`; docs/faults.md. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { format, resolveConfig } from "prettier";
@@ -16,17 +7,38 @@ import { details, page, table } from "../test/faults/suite/report.ts";
 import { isClean, type RunResult } from "../test/faults/suite/result.ts";
 import { runFaults } from "../test/faults/suite/run.ts";
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    engine: { type: "string", multiple: true, default: ["all"] },
-    seed: { type: "string", multiple: true },
-    minutes: { type: "string", default: "1" },
-    keep: { type: "string" },
-    json: { type: "boolean", default: false },
-    page: { type: "boolean", default: false },
-  },
-});
+const HELP = `npm run faults -- --engine redis --seed 42 --minutes 5
+npm run faults -- --engine mysql --engine zookeeper      several, one after the other
+npm run faults                                           all of them, a minute each
+npm run faults -- --json                                 results as JSON on standard output, everything else on standard error
+npm run faults -- --keep DIRECTORY                       keeps the histories of runs in which something was broken
+npm run faults -- --page results.json …                  no run: writes docs/faults.md and docs/faults.json from saved results
+engines: ${Object.keys(DEPLOYMENTS).join(", ")}, all`;
+
+function parsed() {
+  try {
+    return parseArgs({
+      allowPositionals: true,
+      options: {
+        engine: { type: "string", multiple: true, default: ["all"] },
+        seed: { type: "string", multiple: true },
+        minutes: { type: "string", default: "1" },
+        keep: { type: "string" },
+        json: { type: "boolean", default: false },
+        page: { type: "boolean", default: false },
+        help: { type: "boolean", short: "h", default: false },
+      },
+    });
+  } catch (error) {
+    return usage(`${error instanceof Error ? error.message : String(error)}\n\n${HELP}`);
+  }
+}
+
+const { values, positionals } = parsed();
+if (values.help) {
+  console.log(HELP);
+  process.exit();
+}
 
 const PAGE = "docs/faults.md";
 const SAVED = "docs/faults.json";
