@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { existsSync, rmSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { connect } from "node:net";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -33,6 +33,43 @@ test("a process is started, frozen, thawed, restarted and stopped", async () => 
   assert.equal(server.running, false);
   assert.equal(await answers(port, 300), false);
 });
+
+const SYNCING = `const { Worker } = require("node:worker_threads");
+for (let n = 0; n < 8; n++) new Worker(\`const { openSync, writeSync, fsyncSync } = require("node:fs");
+const file = openSync(process.argv[2] + "/" + require("node:worker_threads").threadId, "w");
+for (;;) { writeSync(file, "x"); fsyncSync(file); }\`, { eval: true, argv: [process.argv[1]] });`;
+
+test(
+  "frozen means that every thread has stopped, also one in the middle of a write",
+  { skip: process.platform !== "linux" },
+  async () => {
+    const directory = await temporaryDirectory("freeze");
+    const server = await startProcess({
+      name: "syncing",
+      command: process.execPath,
+      args: ["-e", SYNCING, directory.path],
+      ready: async () => readdirSync(directory.path).length === 8,
+    });
+    try {
+      for (let n = 0; n < 20; n++) {
+        server.freeze();
+        assert.deepEqual(running(server.pid), []);
+        server.thaw();
+        await sleep(5);
+      }
+    } finally {
+      await server.stop();
+      await directory.remove();
+    }
+  },
+);
+
+/** The states of the threads that have not stopped. */
+function running(pid: number): string[] {
+  return readdirSync(`/proc/${pid}/task`)
+    .map((task) => /^State:\s+(\S)/m.exec(readFileSync(`/proc/${pid}/task/${task}/status`, "utf8"))?.[1] ?? "")
+    .filter((state) => state !== "T" && state !== "t");
+}
 
 test("a process that does not come up is reported with its output", async () => {
   await assert.rejects(

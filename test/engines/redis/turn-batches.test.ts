@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { redis } from "../../../src/engines/redis/index.ts";
+import type { Ask } from "../../../src/engine/lease-store.ts";
+import { redisStore } from "../../../src/engines/redis/index.ts";
 import { ConfigError, EngineUnavailableError } from "../../../src/index.ts";
 import { incident, locksOn, pending, scriptCalls, server, sleep } from "./stage.ts";
 
@@ -101,6 +103,28 @@ test(
     assert.ok(reason instanceof EngineUnavailableError || reason instanceof ConfigError, String(reason));
   }),
 );
+
+test("beside a key of somebody else nobody has to ask twice", async (t) => {
+  const running = await server(t);
+  await running.command("LPUSH", "holdfast:{theirs}", "a list");
+  const store = redisStore({ url: running.url });
+  await store.open({ granted() {}, check() {}, checkAll() {} });
+  try {
+    // Straight at the store: the lease engine would ask again by itself.
+    const names = ["first", "a", "b", "theirs", "c"];
+    const outcomes = await Promise.allSettled(names.map((name) => store.request(askFor(name))));
+    const states = outcomes.map((outcome) => (outcome.status === "fulfilled" ? outcome.value.state : "failed"));
+    assert.deepEqual(states, ["held", "held", "held", "failed", "held"]);
+  } finally {
+    await store.close();
+  }
+});
+
+function askFor(name: string): Ask {
+  const client = { clientId: "test", host: "here", pid: 1 };
+  const lease = { ttlMs: 30_000, pendingTtlMs: 10_000, minHoldMs: 0 };
+  return { name, owner: `owner of ${name}`, mode: "exclusive", limit: 1, wait: true, steal: false, client, ...lease };
+}
 
 test(
   "releases of one turn: minimum holds keep their places, the others are free",
